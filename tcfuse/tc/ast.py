@@ -1,0 +1,211 @@
+"""The abstract syntax of Tensor Comprehensions.
+
+Immutable; printing is ``tc.unparse`` and reading ``tc.parser``, and they are inverse.
+
+Source: "The Next 700 Accelerated Layers", ACM TACO 16(4), 2019, section 3, with these
+extensions: temporaries (a name written and not returned), ``float16``/``bfloat16``, sizes that
+are affine expressions, literals that take the type of what they meet, lets evaluated once, and
+a ternary that guards the accesses of its branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TypeAlias
+
+from tcfuse.errors import Span
+from tcfuse.types import DType, TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A literal; takes the type of the operand it meets.
+
+    ``value`` is an ``int``, a ``bool`` or a ``float`` (infinities and NaN are allowed and print as
+    ``inf`` and ``nan`` calls ``inf()``, ``nan()``).
+    """
+
+    value: int | float | bool
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """An index, a size name or a let."""
+
+    name: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An element of a tensor: ``X(i, 2*j + 1)``; no subscripts for a scalar."""
+
+    tensor: str
+    subscripts: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """``-x`` or ``!x``."""
+
+    operator: str
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """``+ - * / %``, comparisons, ``&& ||``, and ``min``/``max`` (which propagate NaN)."""
+
+    operator: str
+    left: Expr
+    right: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function; ``tc.builtins`` lists them."""
+
+    function: str
+    arguments: tuple[Expr, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """``int32(x)``; C's conversion, float to integer truncates."""
+
+    dtype: DType
+    operand: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``condition ? then : otherwise``; guards the accesses of both branches."""
+
+    condition: Expr
+    then: Expr
+    otherwise: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+Expr: TypeAlias = Const | Var | Access | Unary | Binary | Call | Cast | Select
+
+
+class AssignKind(Enum):
+    """How a statement updates its tensor; ``reset`` kinds first store the identity."""
+
+    SET = "="
+    ADD = "+="
+    MUL = "*="
+    MIN = "min="
+    MAX = "max="
+    ADD_RESET = "+=!"
+    MUL_RESET = "*=!"
+    MIN_RESET = "min=!"
+    MAX_RESET = "max=!"
+
+    @property
+    def is_reduction(self) -> bool:
+        """Whether the old value takes part."""
+        return self is not AssignKind.SET
+
+    @property
+    def resets(self) -> bool:
+        """Whether the identity is stored first."""
+        return self.value.endswith("!")
+
+    @property
+    def operator(self) -> str:
+        """``+``, ``*``, ``min`` or ``max``; empty for ``=``."""
+        return self.value.rstrip("!").rstrip("=")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """``name in low:high``, half open."""
+
+    name: str
+    low: Expr
+    high: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """``name = value``, evaluated once per instance; may use earlier lets of the statement."""
+
+    name: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Comprehension:
+    """One statement: ``tensor(indices) assign value where lets, ranges``."""
+
+    tensor: str
+    indices: tuple[str, ...]
+    assign: AssignKind
+    value: Expr
+    ranges: tuple[Range, ...] = ()
+    lets: tuple[Let, ...] = ()
+    exists: tuple[Expr, ...] = ()
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A declared tensor; ``type`` is ``None`` when it is to be inferred (returns only)."""
+
+    name: str
+    type: TensorType | None
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Def:
+    """A tensor comprehension."""
+
+    name: str
+    params: tuple[Param, ...]
+    returns: tuple[Param, ...]
+    body: tuple[Comprehension, ...]
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        from tcfuse.tc.unparse import unparse  # unparse imports this module
+
+        return unparse(self)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct operands of ``expr``."""
+    match expr:
+        case Access(_, subscripts):
+            return subscripts
+        case Call(_, arguments):
+            return arguments
+        case Unary(_, x) | Cast(_, x):
+            return (x,)
+        case Binary(_, left, right):
+            return (left, right)
+        case Select(condition, then, otherwise):
+            return (condition, then, otherwise)
+        case Const() | Var():
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """``expr`` and everything below it, without recursion (chains may be thousands deep)."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))

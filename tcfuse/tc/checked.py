@@ -1,0 +1,60 @@
+"""What semantic analysis proved about a definition; nothing downstream derives it again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tcfuse.tc.ast import Comprehension, Def, Expr, Range
+from tcfuse.types import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStatement:
+    """A statement with the range of each of its variables.
+
+    Attributes:
+        comprehension: The statement as written.
+        ranges: Range of every variable: the left-hand indices in order, then the reduction
+            variables in order of first appearance.  Bounds are affine in size names.
+        reduction: Names of the reduction variables.
+    """
+
+    comprehension: Comprehension
+    ranges: tuple[Range, ...]
+    reduction: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDef:
+    """A definition whose names, types and ranges are resolved.
+
+    Attributes:
+        tensors: Type of every tensor, temporaries included.
+        origins: Lowest index per dimension of tensors that do not start at zero everywhere.
+        sizes: Size names, in order of first use.
+        preconditions: Conditions on sizes that must be checked at run time.
+    """
+
+    definition: Def
+    statements: tuple[CheckedStatement, ...]
+    tensors: Mapping[str, TensorType]
+    sizes: tuple[str, ...]
+    origins: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
+    preconditions: tuple[Expr, ...] = ()
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(p.name for p in self.definition.params)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the returned tensors."""
+        return tuple(p.name for p in self.definition.returns)
+
+    @property
+    def temporaries(self) -> tuple[str, ...]:
+        """Names that are written and neither returned nor given."""
+        known = {*self.inputs, *self.outputs}
+        return tuple(name for name in self.tensors if name not in known)

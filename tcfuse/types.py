@@ -1,0 +1,106 @@
+"""Element types and tensor types, shared by every stage.
+
+A size is an ``int`` or the text of an affine expression over size names (``"N"``,
+``"P + S"``, ``"2*H + 1"``).  A product of names is not affine and gets a name of its own; the
+interface of a kernel says how it is computed (``targets.base.Interface.derived``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+Size: TypeAlias = int | str
+
+
+class DType(Enum):
+    """An element type: its TC spelling, NumPy type and ONNX ``TensorProto`` number."""
+
+    BOOL = ("bool", np.dtype(np.bool_), 9)
+    UINT8 = ("uint8", np.dtype(np.uint8), 2)
+    UINT16 = ("uint16", np.dtype(np.uint16), 4)
+    UINT32 = ("uint32", np.dtype(np.uint32), 12)
+    UINT64 = ("uint64", np.dtype(np.uint64), 13)
+    INT8 = ("int8", np.dtype(np.int8), 3)
+    INT16 = ("int16", np.dtype(np.int16), 5)
+    INT32 = ("int32", np.dtype(np.int32), 6)
+    INT64 = ("int64", np.dtype(np.int64), 7)
+    FLOAT16 = ("float16", np.dtype(np.float16), 10)
+    BFLOAT16 = ("bfloat16", np.dtype(ml_dtypes.bfloat16), 16)
+    FLOAT32 = ("float", np.dtype(np.float32), 1)
+    FLOAT64 = ("double", np.dtype(np.float64), 11)
+
+    def __init__(self, tc: str, numpy: np.dtype, onnx: int) -> None:
+        self.tc, self.numpy, self.onnx = tc, numpy, onnx
+
+    @property
+    def bytes(self) -> int:
+        """Bytes an element takes."""
+        return int(self.numpy.itemsize)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether values are floating point, 16-bit ones included."""
+        return self in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
+
+    @property
+    def is_half(self) -> bool:
+        """Whether this is a 16-bit storage type whose arithmetic runs in float32."""
+        return self in (DType.FLOAT16, DType.BFLOAT16)
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether negative values exist."""
+        return self.is_float or self.tc.startswith("int")
+
+    @property
+    def compute(self) -> DType:
+        """The type arithmetic on this type runs in: float32 for 16-bit floats."""
+        return DType.FLOAT32 if self.is_half else self
+
+    @classmethod
+    def from_onnx(cls, number: int) -> DType | None:
+        """The type with that ``TensorProto`` number; ``None`` when tcfuse has none."""
+        return next((d for d in cls if d.onnx == number), None)
+
+    @classmethod
+    def from_tc(cls, name: str) -> DType | None:
+        """The type of that TC spelling, aliases included; ``None`` when there is none."""
+        name = {"float32": "float", "float64": "double", "half": "float16"}.get(name, name)
+        return next((d for d in cls if d.tc == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Element type and shape; prints as TC writes it: ``float(N, 768)``."""
+
+    dtype: DType
+    shape: tuple[Size, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype.tc}({', '.join(map(str, self.shape))})" if self.shape else self.dtype.tc
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether every size is a number."""
+        return all(isinstance(s, int) for s in self.shape)
+
+
+def size_names(sizes: Iterable[Size]) -> tuple[str, ...]:
+    """The names used in ``sizes``, in order of first use."""
+    names: dict[str, None] = {}
+    for size in sizes:
+        if isinstance(size, str):
+            names.update(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", size)))
+    return tuple(names)
