@@ -23,12 +23,22 @@ from tcfuse.types import DType, TensorType
 class Const:
     """A literal; takes the type of the operand it meets.
 
-    ``value`` is an ``int``, a ``bool`` or a ``float`` (infinities and NaN are allowed and print as
-    ``inf`` and ``nan`` calls ``inf()``, ``nan()``).
+    ``value`` is an ``int``, a ``bool`` or a ``float`` (infinities and NaN are allowed and print
+    as the calls ``inf()`` and ``nan()``).
     """
 
     value: int | float | bool
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    # Python holds 1 == 1.0 == True and nan != nan; as literals it is the other way round.
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Const) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[type, str]:
+        return type(self.value), repr(self.value)
 
 
 @dataclass(frozen=True, slots=True)

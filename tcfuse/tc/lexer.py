@@ -1,0 +1,127 @@
+"""Characters to tokens, and a cursor over tokens that knows how to complain.
+
+The kind of an operator or keyword is its own text; the others are ``name``, ``number``,
+``type`` and ``end``.
+
+Source: the lexical rules of TC.  Unlike there, ``inf`` and ``nan`` are plain names, ``3E5`` is
+a float, and hexadecimal integers are integers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NoReturn
+
+from tcfuse.errors import Span, TcError
+from tcfuse.types import DType
+
+TYPES: dict[str, DType] = {
+    **{dtype.tc: dtype for dtype in DType},
+    "float32": DType.FLOAT32,
+    "float64": DType.FLOAT64,
+    "half": DType.FLOAT16,
+}
+KEYWORDS = frozenset(("def", "where", "in", "exists", "min", "max", "true", "false"))
+ASSIGNMENTS = frozenset(("=", "+=", "*=", "min=", "max=", "+=!", "*=!", "min=!", "max=!"))
+
+_KINDS = {**{word: word for word in KEYWORDS}, **dict.fromkeys(TYPES, "type")}
+_TOKEN = re.compile(
+    r"""(?P<skip>(?:\s+|\#[^\n]*)+)
+    |(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<operator>(?:min|max)=!?(?!=)|[+*]=!?|->|<=>|[<>=!]=|&&|\|\||[-+*/%()?:,={}<>!])
+    |(?P<name>[A-Za-z_]\w*)""",
+    re.VERBOSE | re.ASCII,
+)
+
+
+class Token(NamedTuple):
+    """A word of the text and where it starts."""
+
+    kind: str
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """First character after the token."""
+        return self.start + len(self.text)
+
+
+def tokenize(source: str, filename: str = "<tc>") -> list[Token]:
+    """The tokens of ``source``, closed by one of kind ``end``.
+
+    Raises:
+        TcError: A character starts no token.
+    """
+    tokens: list[Token] = []
+    position, match_at = 0, _TOKEN.match
+    while match := match_at(source, position):
+        group, text = match.lastgroup, match.group()
+        if group == "operator":
+            tokens.append(Token(text, text, position))
+        elif group != "skip":
+            assert group is not None
+            tokens.append(Token(_KINDS.get(text, group), text, position))
+        position = match.end()
+    if position < len(source):
+        span = Span(source, position, position + 1, filename)
+        raise TcError(f"no word of the language starts with {source[position]!r}", span)
+    tokens.append(Token("end", "", position))
+    return tokens
+
+
+class Cursor:
+    """A position in a list of tokens."""
+
+    __slots__ = ("filename", "position", "source", "tokens")
+
+    def __init__(self, source: str, filename: str) -> None:
+        self.source, self.filename = source, filename
+        self.tokens = tokenize(source, filename)
+        self.position = 0
+
+    @property
+    def token(self) -> Token:
+        """The token under the cursor."""
+        return self.tokens[self.position]
+
+    def at(self, kind: str) -> bool:
+        """Whether the token under the cursor is of that kind."""
+        return self.tokens[self.position].kind == kind
+
+    def next(self) -> Token:
+        """The token under the cursor; the cursor moves on."""
+        token = self.tokens[self.position]
+        self.position += 1
+        return token
+
+    def take(self, kind: str) -> bool:
+        """Step over a token of that kind if there is one."""
+        found = self.tokens[self.position].kind == kind
+        self.position += found
+        return found
+
+    def expect(self, kind: str, what: str = "", hint: str | None = None) -> Token:
+        """The token under the cursor, which must be of that kind; the cursor moves on.
+
+        Raises:
+            TcError: It is another one.
+        """
+        if self.tokens[self.position].kind != kind:
+            self.fail(what or repr(kind), hint)
+        return self.next()
+
+    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
+        """Complain about the token under the cursor.
+
+        Raises:
+            TcError: Always.
+        """
+        token = self.token
+        found = repr(token.text) if token.text else "the end of the text"
+        raise TcError(f"expected {expected} but found {found}", self.span(token.start), hint)
+
+    def span(self, start: int) -> Span:
+        """From character ``start`` to the end of the last token stepped over."""
+        last = self.tokens[self.position - 1] if self.position else self.tokens[0]
+        return Span(self.source, start, max(last.end, start), self.filename)
