@@ -10,13 +10,15 @@ a ternary that guards the accesses of its branches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from tcfuse.errors import Span
 from tcfuse.types import DType, TensorType
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +221,21 @@ def walk(expr: Expr) -> Iterator[Expr]:
         node = stack.pop()
         yield node
         stack.extend(reversed(children(node)))
+
+
+def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
+    """``combine(node, results of its operands)`` from the leaves up, without recursion."""
+    results: list[T] = []
+    stack: list[tuple[Expr, int]] = [(expr, -1)]
+    while stack:
+        node, count = stack.pop()
+        if count < 0 and (operands := children(node)):
+            stack.append((node, len(operands)))
+            stack.extend((operand, -1) for operand in reversed(operands))
+        elif count <= 0:
+            results.append(combine(node, ()))
+        else:
+            arguments = tuple(results[-count:])
+            del results[-count:]
+            results.append(combine(node, arguments))
+    return results[0]

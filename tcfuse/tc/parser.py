@@ -16,6 +16,9 @@ from tcfuse.tc.expression_parser import ExpressionParser
 from tcfuse.tc.lexer import ASSIGNMENTS, TYPES, Cursor
 from tcfuse.types import Size, TensorType
 
+_SIZE = "a size is a number, a name, or an affine expression of names"
+_CLAUSE = "a where clause: 'i in 0:N', 't = ...' or 'exists ...'"
+
 
 def parse(text: str, filename: str = "<tc>") -> Def:
     """The one definition in ``text``.
@@ -98,10 +101,8 @@ class _Parser:
         start = cursor.token.start
         declared = None
         if typed or cursor.at("type"):
-            dtype = TYPES[
-                cursor.expect("type", "a scalar type", "for example float or int32").text
-            ]
-            declared = TensorType(dtype, self.sizes() if cursor.take("(") else ())
+            scalar = cursor.expect("type", "a scalar type", "for example float or int32").text
+            declared = TensorType(TYPES[scalar], self.sizes() if cursor.take("(") else ())
         name = cursor.expect("name", "the name of a tensor").text
         return Param(name, declared, cursor.span(start))
 
@@ -120,15 +121,12 @@ class _Parser:
         """A number or the text of an affine expression over size names."""
         cursor = self.cursor
         if cursor.token.kind not in ("number", "name", "(", "-"):
-            cursor.fail(
-                "a size", "a size is a number, a name, or an affine expression of names"
-            )
+            cursor.fail("a size", _SIZE)
         start = cursor.token.start
         ExpressionParser(cursor).parse()
         text = re.sub(r"\s+", " ", cursor.source[start : cursor.span(start).end])
         if re.search(r"[^\w\s+*()-]|\.", text):
-            hint = "a size is a number, a name, or an affine expression of names"
-            raise TcError(f"the size {text!r} is not affine", cursor.span(start), hint)
+            raise TcError(f"the size {text!r} is not affine", cursor.span(start), _SIZE)
         return int(text) if text.isdecimal() else text
 
     def statement(self) -> Comprehension:
@@ -183,9 +181,7 @@ class _Parser:
             if cursor.take("exists"):
                 exists.append(self.expression(indices))
             else:
-                token = cursor.expect(
-                    "name", "a where clause: 'i in 0:N', 't = ...', 'exists ...'"
-                )
+                token = cursor.expect("name", _CLAUSE)
                 if cursor.take("in"):
                     low = self.expression(indices)
                     cursor.expect(":", "':' and the upper bound", "ranges are half open: 0:N")

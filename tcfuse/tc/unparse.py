@@ -1,4 +1,4 @@
-"""``ast.Def`` to text, the inverse of ``tc.parser``: one statement a line, no spare parentheses."""
+"""``ast.Def`` to text, the inverse of ``tc.parser``; a statement a line, no spare brackets."""
 
 from __future__ import annotations
 
@@ -46,11 +46,9 @@ def unparse_statement(statement: Comprehension) -> str:
         f"{statement.tensor}({', '.join(statement.indices)}) {statement.assign.value} "
         f"{unparse_expr(statement.value)}"
     )
+    ranges = ((r.name, unparse_expr(r.low), unparse_expr(r.high)) for r in statement.ranges)
     clauses = [
-        *(
-            f"{r.name} in {unparse_expr(r.low)}:{unparse_expr(r.high)}"
-            for r in statement.ranges
-        ),
+        *(f"{name} in {low}:{high}" for name, low, high in ranges),
         *(f"{let.name} = {unparse_expr(let.value)}" for let in statement.lets),
         *(f"exists {unparse_expr(e)}" for e in statement.exists),
     ]
