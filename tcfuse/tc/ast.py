@@ -223,19 +223,26 @@ def walk(expr: Expr) -> Iterator[Expr]:
         stack.extend(reversed(children(node)))
 
 
-def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
-    """``combine(node, results of its operands)`` from the leaves up, without recursion."""
-    results: list[T] = []
-    stack: list[tuple[Expr, int]] = [(expr, -1)]
+def post_order(expr: Expr) -> list[Expr]:
+    """Every distinct node object of ``expr`` once, operands before their users."""
+    order: list[Expr] = []
+    seen: set[int] = set()
+    stack: list[tuple[Expr, bool]] = [(expr, False)]
     while stack:
-        node, count = stack.pop()
-        if count < 0 and (operands := children(node)):
-            stack.append((node, len(operands)))
-            stack.extend((operand, -1) for operand in reversed(operands))
-        elif count <= 0:
-            results.append(combine(node, ()))
-        else:
-            arguments = tuple(results[-count:])
-            del results[-count:]
-            results.append(combine(node, arguments))
-    return results[0]
+        node, ready = stack.pop()
+        if ready:
+            order.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((operand, False) for operand in reversed(children(node)))
+    return order
+
+
+def fold(expr: Expr, combine: Callable[[Expr, tuple[T, ...]], T]) -> T:
+    """``combine(node, results of its operands)`` from the leaves up; shared nodes once."""
+    results: dict[int, T] = {}
+    for node in post_order(expr):
+        operands = tuple(results[id(operand)] for operand in children(node))
+        results[id(node)] = combine(node, operands)
+    return results[id(expr)]

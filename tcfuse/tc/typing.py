@@ -1,0 +1,235 @@
+"""The types of expressions.
+
+Literals, indices and sizes are *weak*: they take the type of what they meet.  Arithmetic on a
+16-bit float has the type it is computed in, ``float``; only a plain read or a choice between
+plain reads still has the 16-bit type.
+
+Source: the promotion rules of TC, with weak literals added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from functools import reduce
+from typing import TypeAlias
+
+from tcfuse.errors import Span, TcError
+from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr, Select, Unary, Var, fold
+from tcfuse.tc.builtins import BUILTINS
+from tcfuse.types import DType, TensorType
+
+COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+
+
+class Weak(Enum):
+    """The kind of a literal that has not met a type yet."""
+
+    BOOL = "bool literal"
+    INT = "int literal"
+    FLOAT = "float literal"
+
+
+Type: TypeAlias = DType | Weak
+
+_BITS = {dtype: 8 * dtype.bytes for dtype in DType}
+
+
+def resolve(kind: Type) -> DType:
+    """The type of something weak that never meets a type: ``int64``, ``float`` or ``bool``."""
+    match kind:
+        case Weak.BOOL:
+            return DType.BOOL
+        case Weak.INT:
+            return DType.INT64
+        case Weak.FLOAT:
+            return DType.FLOAT32
+        case DType():
+            return kind
+
+
+def promote(a: Type, b: Type) -> Type:
+    """The type arithmetic between ``a`` and ``b`` is done in.
+
+    Raises:
+        TcError: One is boolean and the other is not.
+    """
+    matched = match(a, b)
+    return matched.compute if isinstance(matched, DType) else matched
+
+
+def match(a: Type, b: Type) -> Type:
+    """The type that holds both ``a`` and ``b``; unlike ``promote`` it keeps 16-bit floats.
+
+    Raises:
+        TcError: One is boolean and the other is not.
+    """
+    if a is b:
+        return a
+    if is_bool(a) != is_bool(b):
+        raise TcError(f"no common type for {spell(a)} and {spell(b)}")
+    if isinstance(a, Weak) and isinstance(b, Weak):
+        return Weak.FLOAT
+    if isinstance(a, Weak):
+        a, b = b, a
+    assert isinstance(a, DType)
+    if isinstance(b, Weak):
+        return DType.FLOAT32 if b is Weak.FLOAT and not a.is_float else a
+    if a.is_float and b.is_float:
+        same_width = _BITS[a] == _BITS[b]
+        return DType.FLOAT32 if same_width else max(a, b, key=_BITS.__getitem__)
+    if a.is_float or b.is_float:
+        return a if a.is_float else b
+    return _match_integers(a, b)
+
+
+def _match_integers(a: DType, b: DType) -> DType:
+    """The wider of two unsigned types; otherwise the signed type of the wider one's width."""
+    bits = max(_BITS[a], _BITS[b])
+    signed = a.is_signed or b.is_signed
+    found = DType.from_tc(f"{'int' if signed else 'uint'}{bits}")
+    assert found is not None
+    return found
+
+
+def is_bool(kind: Type) -> bool:
+    """Whether values are truth values."""
+    return kind in (DType.BOOL, Weak.BOOL)
+
+
+def is_float(kind: Type) -> bool:
+    """Whether values are floating point."""
+    return kind is Weak.FLOAT or (isinstance(kind, DType) and kind.is_float)
+
+
+def is_integer(kind: Type) -> bool:
+    """Whether values are integers."""
+    return not is_bool(kind) and not is_float(kind)
+
+
+def spell(kind: Type) -> str:
+    """The type as an error message names it."""
+    return kind.tc if isinstance(kind, DType) else f"a {kind.value}"
+
+
+def assignable(target: DType, value: Type) -> bool:
+    """Whether ``value`` may be stored in ``target`` without a cast; float to half may."""
+    if is_bool(value) or target is DType.BOOL:
+        return is_bool(value) and target is DType.BOOL
+    if isinstance(value, Weak):
+        return value is Weak.INT or target.is_float
+    if target.is_float:
+        return not value.is_float or value is not DType.FLOAT64 or target is DType.FLOAT64
+    if value.is_float:
+        return False
+    if target.is_signed == value.is_signed:
+        return _BITS[target] >= _BITS[value]
+    return target.is_signed and _BITS[target] > _BITS[value]
+
+
+def type_of(
+    expr: Expr, tensors: Mapping[str, TensorType], names: Mapping[str, Type] | None = None
+) -> Type:
+    """The type of ``expr``.
+
+    Args:
+        expr: Any expression of a statement.
+        tensors: Type of every tensor it reads.
+        names: Type of every let it uses; all other names are indices and sizes, weak integers.
+
+    Raises:
+        TcError: Types do not fit, or a tensor is unknown.
+    """
+    lets = names or {}
+
+    def combine(node: Expr, operands: tuple[Type, ...]) -> Type:
+        try:
+            return _type(node, operands, tensors, lets)
+        except TcError as error:
+            if error.span or not node.span:
+                raise
+            raise TcError(error.message, node.span, error.hint) from None
+
+    return fold(expr, combine)
+
+
+def _type(
+    node: Expr,
+    operands: tuple[Type, ...],
+    tensors: Mapping[str, TensorType],
+    names: Mapping[str, Type],
+) -> Type:
+    """The type of ``node`` from those of its operands."""
+    match node:
+        case Const(value):
+            return _literal(value)
+        case Var(name):
+            return names.get(name, Weak.INT)
+        case Access(tensor, subscripts):
+            for subscript, kind in zip(subscripts, operands, strict=True):
+                _require(is_integer(kind), "an integer subscript", kind, subscript.span)
+            if tensor not in tensors:
+                raise TcError(f"undefined tensor {tensor!r}")
+            return tensors[tensor].dtype
+        case Unary("!") | Binary("&&" | "||"):
+            for kind in operands:
+                _require(is_bool(kind), f"a boolean beside '{node.operator}'", kind, None)
+            return DType.BOOL if DType.BOOL in operands else Weak.BOOL
+        case Unary(operator) | Binary(operator):
+            return _arithmetic(operator, operands)
+        case Call(function):
+            return _call(function, operands)
+        case Cast(dtype):
+            return dtype
+        case Select(condition):
+            _require(is_bool(operands[0]), "a boolean condition", operands[0], condition.span)
+            return match(operands[1], operands[2])
+
+
+def _literal(value: float | bool) -> Weak:
+    """The kind of a literal."""
+    if isinstance(value, bool):
+        return Weak.BOOL
+    return Weak.INT if isinstance(value, int) else Weak.FLOAT
+
+
+def _arithmetic(operator: str, operands: tuple[Type, ...]) -> Type:
+    """The type of a negation, an arithmetic operator or a comparison."""
+    kind = reduce(promote, operands, operands[0])
+    if isinstance(kind, DType):
+        kind = kind.compute
+    if operator in COMPARISONS:
+        return DType.BOOL
+    if operator not in ("min", "max"):
+        _require(not is_bool(kind), f"a number beside '{operator}'", kind, None)
+    if operator == "%" and is_float(kind):
+        raise TcError("'%' is not defined on floats", None, "use fmod")
+    return kind
+
+
+def _call(function: str, operands: tuple[Type, ...]) -> Type:
+    """The type of a call of a built-in."""
+    if function not in BUILTINS:
+        raise TcError(f"undefined function {function!r}")
+    builtin = BUILTINS[function]
+    if len(operands) != builtin.arity:
+        raise TcError(f"{function!r} takes {builtin.arity} arguments but found {len(operands)}")
+    for operand in operands:
+        _require(not is_bool(operand), f"a number as an argument of {function}", operand, None)
+    kind = reduce(promote, operands, operands[0])
+    if builtin.integer:
+        _require(is_integer(kind), f"integer arguments of {function}", kind, None)
+    if builtin.result:
+        return builtin.result
+    if builtin.keeps_type:
+        return kind.compute if isinstance(kind, DType) else kind
+    if isinstance(kind, Weak):
+        return Weak.FLOAT
+    return DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
+
+
+def _require(holds: bool, expected: str, found: Type, span: Span | None) -> None:
+    """Raise unless ``holds``."""
+    if not holds:
+        hint = "cast it, for example int64(...)" if "subscript" in expected else None
+        raise TcError(f"expected {expected} but found {spell(found)}", span, hint)
