@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from tcfuse.errors import OptionError
 
@@ -31,7 +31,7 @@ def knob(default: T, *, choices: tuple[T, ...], unit: str, doc: str) -> T:
     """
     assert default in choices, f"default {default!r} is not among {choices!r}"
     metadata = {"choices": choices, "unit": unit, "doc": doc}
-    return cast("T", field(default=default, metadata=metadata))
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,258 @@
+"""Inputs for one kernel that show whether it is right.
+
+Random values alone say little, so each set of sizes is run with several *fills*; sizes cover
+one, remainders of every vector width, and zero.  Integer inputs stay inside the tables they
+index and away from zero where something is divided by them: out of range the original operators
+are undefined too.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import onnx_ir as ir
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.targets.base import Interface, Port
+from tcfuse.types import DType, Size
+
+FILLS = ("normal", "edge", "wide", "sparse", "zeros")
+MOST_ELEMENTS = 20_000_000
+FEW_ELEMENTS = 1_000_000  # beyond this two fills must do
+
+# Values for the free size names, in order of appearance; cycled when there are more names.
+SIZES: tuple[tuple[int, ...], ...] = (
+    (3, 5, 7, 2),
+    (1,),
+    (19, 33, 6, 17),
+    (0, 5, 7, 2),
+    (64, 48, 12, 16),
+)
+SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e4, -1e4, 88.0, -88.0, 1e-3, 0.5)
+
+_PASSES_ON = {
+    *("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Slice"),
+    *("Split", "Expand", "Tile", "Concat"),
+}
+_OPERATORS: dict[type[ast.AST], Callable[..., int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+def evaluate_size(size: Size, values: Mapping[str, int]) -> int:
+    """The number a size expression stands for.
+
+    Raises:
+        UnsupportedError: It is not made of ``+ - * / %``, numbers and known names.
+    """
+    if isinstance(size, int):
+        return size
+
+    def value(node: ast.AST) -> int:
+        match node:
+            case ast.Constant(value=int(number)):
+                return number
+            case ast.Name(id=name) if name in values:
+                return values[name]
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -value(operand)
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+                return _OPERATORS[type(op)](value(left), value(right))
+        raise UnsupportedError(f"cannot evaluate the size {size!r}")
+
+    return value(ast.parse(size, mode="eval").body)
+
+
+def bind_sizes(interface: Interface, shapes: list[tuple[int, ...]]) -> dict[str, int]:
+    """The value of every size name when the inputs have those shapes."""
+    values: dict[str, int] = {}
+    derived = dict(interface.derived)
+    for name in interface.sizes:
+        if name in derived:
+            values[name] = evaluate_size(derived[name], values)
+            continue
+        for port, shape in zip(interface.inputs, shapes, strict=True):
+            if name in port.type.shape:
+                values[name] = shape[port.type.shape.index(name)]
+                break
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Feed:
+    """The inputs of one run, in the order of the interface, and the sizes they imply."""
+
+    label: str
+    arrays: tuple[np.ndarray, ...]
+    sizes: Mapping[str, int]
+
+    @property
+    def trivial(self) -> bool:
+        """Whether there is nothing in it that could come out wrong."""
+        return any(array.size == 0 for array in self.arrays)
+
+
+def feeds(
+    interface: Interface,
+    function: ir.Function | None = None,
+    constants: Mapping[int, np.ndarray] | None = None,
+) -> Iterator[Feed]:
+    """Every feed for a kernel.
+
+    Args:
+        interface: The kernel's signature.
+        function: The original operators; says which integers are indices or divisors.
+        constants: Inputs by position that the model knows; they keep their value wherever
+            the sizes fit.
+    """
+    roles = integer_roles(function, interface)
+    free = [name for name in interface.sizes if name not in dict(interface.derived)]
+    for chosen in SIZES if free else SIZES[:1]:
+        values = {name: chosen[i % len(chosen)] for i, name in enumerate(free)}
+        for name, text in interface.derived:
+            values[name] = evaluate_size(text, values)
+        shapes = [
+            tuple(evaluate_size(s, values) for s in p.type.shape) for p in interface.inputs
+        ]
+        if min((min(shape, default=1) for shape in shapes), default=1) < 0:
+            continue
+        total = sum(int(np.prod(shape)) for shape in shapes)
+        if total > MOST_ELEMENTS:
+            continue
+        for fill in FILLS[:2] if total > FEW_ELEMENTS else FILLS:
+            arrays = [
+                _array(port, shape, fill, roles.get(position), values)
+                for position, (port, shape) in enumerate(
+                    zip(interface.inputs, shapes, strict=True)
+                )
+            ]
+            for position, known in (constants or {}).items():
+                if known.shape == arrays[position].shape:
+                    arrays[position] = known
+            label = ", ".join(f"{name}={values[name]}" for name in free)
+            yield Feed(f"{fill} {label}".strip(), tuple(arrays), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What an integer input may hold: ``[low, high)``, never zero when ``nonzero``."""
+
+    low: int
+    high: Size
+    nonzero: bool = False
+
+
+def integer_roles(function: ir.Function | None, interface: Interface) -> dict[int, Role]:
+    """What is known about each integer input, by position."""
+    found: dict[int, Role] = {}
+    integers = [i for i, port in enumerate(interface.inputs) if not port.type.dtype.is_float]
+    if function is None:
+        return found
+    divides = any(
+        node.op_type in ("Div", "Mod", "Pow", "BitShift") for node in function.all_nodes()
+    )
+    shapes: dict[str, tuple[Size, ...]] = {
+        str(value.name): port.type.shape
+        for value, port in zip(function.inputs, interface.inputs, strict=False)
+    }
+    for position in integers:
+        if position >= len(function.inputs):
+            continue
+        if (table := _indexed(function.inputs[position], shapes)) is not None:
+            found[position] = Role(0, table) if table == 1 else Role(-1, table)
+        elif divides:
+            found[position] = Role(1, 8, nonzero=True)
+    return found
+
+
+def _indexed(value: ir.Value, shapes: Mapping[str, tuple[Size, ...]]) -> Size | None:
+    """Size of the table that ``value`` indexes; ``None`` when it indexes nothing."""
+    queue, seen = [value], {value}
+    while queue:
+        for node, position in queue.pop().uses():
+            if node.op_type in ("Gather", "GatherElements") and position == 1:
+                shape = shapes.get(str(node.inputs[0].name)) if node.inputs[0] else None
+                attribute = node.attributes.get("axis")
+                axis = attribute.as_int() if attribute is not None else 0
+                return shape[axis] if shape is not None and axis < len(shape) else 1
+            if node.op_type in _PASSES_ON and position == 0:
+                queue.extend(v for v in node.outputs if v not in seen)
+                seen.update(node.outputs)
+    return None
+
+
+def _array(
+    port: Port, shape: tuple[int, ...], fill: str, role: Role | None, values: Mapping[str, int]
+) -> np.ndarray:
+    """One input; depends on the port's name, the fill and the sizes only."""
+    rng = np.random.default_rng([zlib.crc32(f"{port.name}/{fill}".encode()), *shape])
+    dtype = port.type.dtype
+    if dtype is DType.BOOL:
+        return rng.random(shape) < {"zeros": 0.0, "edge": 1.1}.get(fill, 0.6)
+    if dtype.is_float:
+        return _floats(rng, shape, fill, dtype)
+    return _integers(rng, shape, fill, dtype, role, values)
+
+
+def _floats(
+    rng: np.random.Generator, shape: tuple[int, ...], fill: str, dtype: DType
+) -> np.ndarray:
+    """Floating-point values of one fill."""
+    info = np.finfo(np.float16 if dtype.is_half else dtype.numpy)
+    array = rng.standard_normal(shape)
+    if fill == "zeros":
+        array = np.zeros(shape)
+    elif fill == "wide":
+        span = 3.0 if dtype.is_half else 12.0
+        array = np.sign(array) * np.exp(rng.uniform(-span, span, shape))
+    elif fill in ("edge", "sparse") and array.size:
+        tiny, big = float(info.smallest_subnormal), float(info.max)
+        specials = np.array([*SPECIALS, tiny, -tiny * 3, big, -big, float(info.tiny)])
+        share = 0.3 if fill == "edge" else 0.0
+        at = rng.random(shape) < share
+        if fill == "sparse":
+            at.reshape(-1)[rng.integers(0, at.size)] = True
+        array = np.where(at, rng.choice(specials, shape), array)
+    with np.errstate(over="ignore"):
+        return array.astype(dtype.numpy)
+
+
+def _integers(
+    rng: np.random.Generator,
+    shape: tuple[int, ...],
+    fill: str,
+    dtype: DType,
+    role: Role | None,
+    values: Mapping[str, int],
+) -> np.ndarray:
+    """Integers of one fill, inside what ``role`` allows."""
+    if role is not None and role.nonzero:
+        high = int(evaluate_size(role.high, values))
+        array = rng.integers(role.low, high, shape)
+        if fill in ("edge", "wide") and dtype.is_signed:
+            array = array * rng.choice([-1, 1], shape)
+        return array.astype(dtype.numpy)
+    if role is not None:
+        rows = max(evaluate_size(role.high, values), 1)
+        low = -rows if fill != "zeros" and role.low < 0 and dtype.is_signed else 0
+        return rng.integers(low, rows, shape).astype(dtype.numpy)
+    if fill == "zeros":
+        return np.zeros(shape, dtype.numpy)
+    info = np.iinfo(dtype.numpy)
+    array = rng.integers(max(info.min, -100), min(info.max, 100), shape, endpoint=True)
+    if fill == "edge":
+        at = rng.random(shape) < 0.2
+        array = np.where(
+            at, rng.choice([0, 1, info.max // 2, max(info.min // 2, -1)], shape), array
+        )
+    return array.astype(dtype.numpy)

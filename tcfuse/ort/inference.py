@@ -1,0 +1,108 @@
+"""Sessions for measuring and checking: quiet, with chosen threads and optimization level."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import onnx_ir as ir
+
+from tcfuse.errors import InputError
+
+if TYPE_CHECKING:
+    import onnxruntime
+
+Session: TypeAlias = "onnxruntime.InferenceSession"
+MOST_BYTES = 1 << 30  # a larger model goes through a file: one protobuf holds 2 GiB at most
+
+
+def runtime() -> Any:
+    """The module ``onnxruntime``, whichever of its wheels is installed.
+
+    Raises:
+        InputError: None is.
+    """
+    try:
+        import onnxruntime
+    except ImportError:
+        raise InputError(
+            "onnxruntime is not installed; pip install 'tcfuse[cpu]', or pass "
+            "--no-verify --no-gate"
+        ) from None
+    return onnxruntime
+
+
+def ort_errors() -> tuple[type[Exception], ...]:
+    """Everything ONNX Runtime raises when a model cannot be loaded or run."""
+    runtime()
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = [v for v in vars(state).values() if isinstance(v, type)]
+    errors = tuple(v for v in found if issubclass(v, Exception))
+    return (*errors, RuntimeError, ValueError)  # older versions and the Python layer
+
+
+def open_session(
+    model: ir.Model,
+    library: Path | None = None,
+    *,
+    optimized: bool = True,
+    threads: int = 1,
+    settings: Mapping[str, str] | None = None,
+) -> Session:
+    """A session of ``model`` on the CPU, with the kernels of ``library`` if given.
+
+    Args:
+        model: Left as it was.
+        library: Shared library whose operators are registered.
+        optimized: Let ONNX Runtime optimize the graph as far as it can.
+        threads: Size of its thread pool.
+        settings: Session configuration entries.
+    """
+    ort = runtime()
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    levels = ort.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
+    )
+    for key, value in {"session.intra_op.allow_spinning": "0", **(settings or {})}.items():
+        options.add_session_config_entry(key, value)
+    if library is not None:
+        options.register_custom_ops_library(str(library.resolve()))
+    return _load(ort, model, options)
+
+
+def _load(ort: Any, model: ir.Model, options: Any) -> Session:
+    """Load through memory where possible, else through files that are deleted again."""
+    providers = ["CPUExecutionProvider"]
+    tensors = [value.const_value for value in model.graph.initializers.values()]
+    external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
+    n_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
+    if not external and n_bytes < MOST_BYTES:
+        text = ir.to_proto(model).SerializeToString()
+        return ort.InferenceSession(text, options, providers=providers)
+    with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
+        path = Path(folder) / "model.onnx"
+        save_aside(model, path)
+        return ort.InferenceSession(str(path), options, providers=providers)
+
+
+def save_aside(model: ir.Model, path: Path) -> None:
+    """Write ``model`` with its large tensors in ``path`` plus ``.data``; it stays as it was."""
+    copy = model.clone()  # saving replaces tensors by references to the written file
+    ir.save(copy, path, external_data=f"{path.name}.data", size_threshold_bytes=1024)
+
+
+def run(session: Session, inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
+    """Every output of one run; inputs the session does not have are left out."""
+    wanted = {value.name for value in session.get_inputs()}
+    outputs: Sequence[np.ndarray] = session.run(
+        None, {name: x for name, x in inputs.items() if name in wanted}
+    )
+    return outputs

@@ -1,0 +1,102 @@
+"""Paired measurements: which of several sessions is faster, on a machine that is not quiet.
+
+The contenders run in turn, forwards and backwards (A B, B A, ...), and a speedup is the median
+of the ratios within a round, so slow drift of the machine cancels.  With one thread the clock is
+the CPU time of the process; with more it is wall time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from tcfuse.ort.inference import Session, ort_errors, runtime
+
+BLOCK_SECONDS = 0.02
+MOST_CALLS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """How many times faster than the baseline.
+
+    Units:
+        ``before_us`` and ``after_us``: microseconds a call, medians over rounds.
+    """
+
+    value: float
+    spread: float  # interquartile range of the per-round ratios, relative to ``value``
+    before_us: float
+    after_us: float
+
+    @classmethod
+    def paired(cls, baseline: Sequence[float], other: Sequence[float]) -> Ratio:
+        """The median of ``baseline / other`` over rounds; times in seconds."""
+        ratios = np.array(baseline) / np.maximum(np.array(other), 1e-12)
+        low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
+        spread = (high - low) / middle
+        return cls(middle, spread, median(baseline) * 1e6, median(other) * 1e6)
+
+
+def bind(session: Session, inputs: Mapping[str, np.ndarray]) -> Callable[[], Any]:
+    """A call that runs ``session`` on ``inputs``, with inputs and outputs bound once."""
+    ort = runtime()
+    wanted = {value.name for value in session.get_inputs()}
+    given = {name: array for name, array in inputs.items() if name in wanted}
+    outputs = session.run(None, given)
+    binding = session.io_binding()
+    kept = []
+    for name, array in given.items():
+        kept.append(ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
+        binding.bind_ortvalue_input(name, kept[-1])
+    for value, output in zip(session.get_outputs(), outputs, strict=True):
+        if isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and output.size:
+            kept.append(ort.OrtValue.ortvalue_from_numpy(np.empty_like(output)))
+            binding.bind_ortvalue_output(value.name, kept[-1])
+        else:
+            binding.bind_output(value.name, "cpu")
+
+    def call(kept: Any = kept) -> None:  # ``kept`` lives as long as the binding
+        session.run_with_iobinding(binding)
+
+    try:
+        call()
+    except ort_errors():  # an output whose shape changes from run to run
+        return lambda: session.run(None, given)
+    return call
+
+
+def interleave(
+    calls: Mapping[str, Callable[[], Any]], rounds: int, threads: int = 1
+) -> dict[str, list[float]]:
+    """Seconds a call of each contender, one median for each round.
+
+    Args:
+        calls: The contenders, warmed up.
+        rounds: Number of turns.
+        threads: Threads the contenders use; chooses the clock.
+    """
+    clock = time.process_time if threads == 1 else time.perf_counter
+    counts = {name: _calls_in_block(call) for name, call in calls.items()}
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(rounds):
+        for name in calls if turn % 2 == 0 else reversed(calls):
+            call, samples = calls[name], []
+            call()  # brings its memory back into the caches
+            for _ in range(counts[name]):
+                start = clock()
+                call()
+                samples.append(clock() - start)
+            times[name].append(median(samples))
+    return times
+
+
+def _calls_in_block(call: Callable[[], Any]) -> int:
+    start = time.perf_counter()
+    call()
+    return max(1, min(MOST_CALLS, int(BLOCK_SECONDS / max(time.perf_counter() - start, 1e-6))))

@@ -1,0 +1,147 @@
+"""Run every kernel against the operators it replaces and against float64.
+
+The original runs in ONNX Runtime with its optimizations off; float64 is the evaluator's answer
+for the kernel's Tensor Comprehension.  A kernel that fails is given back, with its numbers.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+
+from tcfuse.ort.accuracy import compare
+from tcfuse.ort.feeds import Feed, evaluate_size, feeds
+from tcfuse.ort.inference import Session, open_session, ort_errors, run
+from tcfuse.ort.subgraph import constant_of, function_of, single_node
+from tcfuse.targets.base import Interface
+from tcfuse.tc.ast import AssignKind
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.evaluate import evaluate
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What running a kernel against its original showed.
+
+    Attributes:
+        problem: Why the kernel must not be used; empty when it may.
+        error: Largest error against float64 over all runs with finite answers.
+        original_error: The same of the original operators.
+        runs: Number of runs compared.
+    """
+
+    problem: str
+    error: float
+    original_error: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel to verify: where it is used, and what it should compute."""
+
+    model: ir.Model
+    node: ir.Node
+    library: Path
+    checked: CheckedDef
+    interface: Interface
+
+
+def verify_kernel(subject: Subject) -> Verification:
+    """Compare one kernel with its original on every feed."""
+    model = single_node(subject.model, subject.node, constants=False)
+    function = function_of(subject.model, subject.node)
+    if function is None:
+        return Verification("the model does not hold the original operators", 0.0, 0.0, 0)
+    known = {
+        i: tensor.numpy()
+        for i, value in enumerate(subject.node.inputs)
+        if value is not None and (tensor := constant_of(value)) is not None
+    }
+    errors = ort_errors()
+    try:
+        original = open_session(model, optimized=False)
+        fused = open_session(model, subject.library, optimized=False, threads=2)
+    except errors as error:
+        return Verification(f"cannot be loaded: {one_line(error)}", 0.0, 0.0, 0)
+    return _over_feeds(subject, original, fused, feeds(subject.interface, function, known))
+
+
+def _over_feeds(
+    subject: Subject, original: Session, fused: Session, given: Iterable[Feed]
+) -> Verification:
+    """The verdict over every feed; the first failure ends it."""
+    worst, worst_original, runs, telling, skipped = 0.0, 0.0, 0, 0, ""
+    errors = ort_errors()
+    for feed in given:
+        inputs = {
+            str(value.name): array
+            for value, array in zip(subject.node.inputs, feed.arrays, strict=True)
+            if value is not None
+        }
+        try:
+            expected = run(original, inputs)
+        except errors as error:  # the original has no answer for these sizes
+            skipped = one_line(error)
+            continue
+        try:
+            ours = run(fused, inputs)
+        except errors as error:
+            if not any(array.size == 0 for array in expected):
+                return Verification(f"{feed.label}: {one_line(error)}", math.inf, 0.0, runs)
+            continue
+        exact = exact_outputs(subject.checked, subject.interface, feed)
+        for k, port in enumerate(subject.interface.outputs):
+            length = reduction_length(subject.checked, feed)
+            found = compare(ours[k], expected[k], exact[k], port.type.dtype, length)
+            if found.problem:
+                problem = f"{port.name} of {feed.label}: {found.problem}"
+                return Verification(problem, found.error, found.original_error, runs)
+            if feed.label.startswith("normal"):
+                worst = max(worst, found.error)
+                worst_original = max(worst_original, found.original_error)
+        runs, telling = runs + 1, telling + (not feed.trivial)
+    if telling == 0:
+        return Verification(f"could not be run: {skipped or 'no sizes fit'}", 0.0, 0.0, 0)
+    return Verification("", worst, worst_original, runs)
+
+
+def exact_outputs(
+    checked: CheckedDef, interface: Interface, feed: Feed
+) -> Sequence[np.ndarray]:
+    """Float64 answers, in the shapes the definition declares."""
+    arrays: dict[str, np.ndarray] = {}
+    for param, array in zip(checked.definition.params, feed.arrays, strict=True):
+        assert param.type is not None, f"parameter {param.name} has no type"
+        shape = tuple(evaluate_size(size, feed.sizes) for size in param.type.shape)
+        arrays[param.name] = array.reshape(shape)
+    with np.errstate(all="ignore"):
+        answers = evaluate(checked, arrays)
+    return [answers[name] for name in checked.outputs]
+
+
+def reduction_length(checked: CheckedDef, feed: Feed) -> int:
+    """An upper bound for the number of elements any output element sums over."""
+    sums = (AssignKind.ADD, AssignKind.ADD_RESET, AssignKind.MUL, AssignKind.MUL_RESET)
+    if not any(s.reduction and s.comprehension.assign in sums for s in checked.statements):
+        return 1
+    return max((array.size for array in feed.arrays), default=1)
+
+
+def one_line(error: Exception) -> str:
+    """An exception's text without line breaks, at most 200 characters."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def reject_reason(verification: Verification) -> str:
+    """The sentence for the manifest."""
+    return f"verification failed: {verification.problem}"
