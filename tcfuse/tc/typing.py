@@ -168,9 +168,7 @@ def _type(
         case Access(tensor, subscripts):
             for subscript, kind in zip(subscripts, operands, strict=True):
                 _require(is_integer(kind), "an integer subscript", kind, subscript.span)
-            if tensor not in tensors:
-                raise TcError(f"undefined tensor {tensor!r}")
-            return tensors[tensor].dtype
+            return _element(tensor, len(subscripts), tensors)
         case Unary("!") | Binary("&&" | "||"):
             for kind in operands:
                 _require(is_bool(kind), f"a boolean beside '{node.operator}'", kind, None)
@@ -184,6 +182,17 @@ def _type(
         case Select(condition):
             _require(is_bool(operands[0]), "a boolean condition", operands[0], condition.span)
             return match(operands[1], operands[2])
+
+
+def _element(tensor: str, found: int, tensors: Mapping[str, TensorType]) -> DType:
+    """The type of an element of ``tensor``, read with ``found`` subscripts."""
+    if tensor not in tensors:
+        raise TcError(f"undefined tensor {tensor!r}")
+    expected = tensors[tensor].rank
+    if found != expected:
+        plural = "" if expected == 1 else "s"
+        raise TcError(f"{tensor!r} has {expected} dimension{plural} but {found} subscripts")
+    return tensors[tensor].dtype
 
 
 def _literal(value: float | bool) -> Weak:

@@ -1,0 +1,221 @@
+"""Which values each variable of a statement takes, inferred from what it reads.
+
+Greedy rounds: a variable is solved when every other variable of some conditions is known, as
+the largest interval on which they hold for all values of the known ones.  What is left at the
+end is either proved, impossible (an error), or a precondition on the sizes.
+
+Source: the range inference of Tensor Comprehensions, forward and statement by statement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+
+from tcfuse.errors import Span, TcError
+from tcfuse.tc.ast import Binary, Const, Expr, Var
+from tcfuse.tc.linear import Linear, extreme, floor_div, linear_of, nonnegative
+from tcfuse.tc.unparse import unparse_expr
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """``low <= value < high``."""
+
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A subscript that must stay within the bounds of the dimension it indexes."""
+
+    tensor: str
+    subscript: Expr
+    bounds: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """``form >= 0``, and the read it comes from."""
+
+    form: Linear
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """``low <= value < high``, exactly."""
+
+    low: Linear
+    high: Linear
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """The ranges of all variables, and what must hold for the sizes."""
+
+    bounds: Mapping[str, Bounds]
+    preconditions: tuple[Expr, ...]
+
+
+def infer(
+    variables: Sequence[str],
+    explicit: Mapping[str, Bounds],
+    reads: Sequence[Read],
+    lets: Mapping[str, Expr],
+    span: Span | None = None,
+) -> Inferred:
+    """The range of every one of ``variables``.
+
+    Args:
+        variables: Indices of the left-hand side, then reduction variables.
+        explicit: Ranges that are given.
+        reads: Every subscript that is used whatever the data are.
+        lets: Value of each let, in order.
+        span: The statement, for messages.
+
+    Raises:
+        TcError: A range cannot be found, or a read is out of bounds for all sizes.
+    """
+    quick = _bare_reads(variables, explicit, reads)
+    if quick is not None:
+        return Inferred(quick, ())
+    names = frozenset(variables)
+    forms: dict[str, Linear | None] = {}
+    for name, value in lets.items():
+        forms[name] = linear_of(value, forms, names)
+    solved = {v: _interval(b, forms, span) for v, b in explicit.items()}
+    conditions = [c for read in reads for c in _conditions(read, forms, names)]
+    conditions = [_eliminate(c, solved) for c in conditions]
+    while len(solved) < len(names):
+        found = _solve_round(names - solved.keys(), conditions, span)
+        if not found:
+            raise _unsolved([v for v in variables if v not in solved], conditions, span)
+        solved |= found
+        conditions = [_eliminate(c, found) for c in conditions]
+    bounds = {v: Bounds(i.low.expr, i.high.expr) for v, i in solved.items()}
+    return Inferred({**bounds, **explicit}, _preconditions(conditions))
+
+
+def _bare_reads(
+    variables: Sequence[str], explicit: Mapping[str, Bounds], reads: Sequence[Read]
+) -> Mapping[str, Bounds] | None:
+    """The answer when every subscript is a variable whose uses agree; ``None`` otherwise."""
+    found = dict(explicit)
+    for read in reads:
+        if not isinstance(read.subscript, Var) or read.subscript.name not in variables:
+            return None
+        if found.setdefault(read.subscript.name, read.bounds) != read.bounds:
+            return None
+    return found if len(found) == len(variables) else None
+
+
+def _interval(
+    bounds: Bounds, forms: Mapping[str, Linear | None], span: Span | None
+) -> Interval:
+    """The exact interval of an explicit range."""
+    low, high = linear_of(bounds.low, forms), linear_of(bounds.high, forms)
+    for form, expr in ((low, bounds.low), (high, bounds.high)):
+        if form is None:
+            hint = "bounds are affine in the sizes; give every variable an explicit range"
+            raise TcError(f"cannot reason about the bound {unparse_expr(expr)}", span, hint)
+    assert low is not None
+    assert high is not None
+    return Interval(low, high)
+
+
+def _conditions(
+    read: Read, forms: Mapping[str, Linear | None], names: AbstractSet[str]
+) -> Iterable[Condition]:
+    """What a read asks for; nothing when its subscript depends on data or is not affine."""
+    low, high = linear_of(read.bounds.low, {}), linear_of(read.bounds.high, {})
+    subscript, divisor = read.subscript, 1
+    if low is None or high is None:
+        return
+    match subscript:
+        case Binary("/", dividend, Const(int(divisor))) if divisor > 0:
+            subscript = dividend
+    form = linear_of(subscript, forms, names)
+    if form is not None:
+        yield Condition(form - low * divisor, read)
+        yield Condition(high * divisor - form - 1, read)
+
+
+def _eliminate(condition: Condition, solved: Mapping[str, Interval]) -> Condition:
+    """The condition that holds when ``condition`` does for all values of ``solved``."""
+    form = condition.form
+    for atom, factor in form.terms:
+        if isinstance(atom, str) and (interval := solved.get(atom)):
+            worst = interval.low if factor > 0 else interval.high - 1
+            form = form.without(atom) + worst * factor
+    return Condition(form, condition.read)
+
+
+def _solve_round(
+    unsolved: AbstractSet[str], conditions: Sequence[Condition], span: Span | None
+) -> dict[str, Interval]:
+    """Every variable whose interval follows from conditions that have no other variable."""
+    lows: dict[str, list[Linear]] = {}
+    highs: dict[str, list[Linear]] = {}
+    for condition in conditions:
+        free = [(a, c) for a, c in condition.form.terms if a in unsolved]
+        if len(free) != 1:
+            continue
+        ((name, factor),) = free
+        assert isinstance(name, str)
+        bound = floor_div(condition.form.without(name), abs(factor))
+        if factor > 0:
+            lows.setdefault(name, []).append(-bound)
+        else:
+            highs.setdefault(name, []).append(bound + 1)
+    found: dict[str, Interval] = {}
+    for name in lows.keys() & highs.keys():
+        interval = Interval(extreme("max", lows[name]), extreme("min", highs[name]))
+        if nonnegative(interval.low - interval.high - 1):
+            raise TcError(
+                f"the range of {name!r} is empty: {interval.low} to {interval.high}", span
+            )
+        found[name] = interval
+    return found
+
+
+def _preconditions(conditions: Iterable[Condition]) -> tuple[Expr, ...]:
+    """What is left to check at run time.
+
+    Raises:
+        TcError: A condition cannot hold.
+    """
+    left: dict[Expr, None] = {}
+    for condition in conditions:
+        form = condition.form
+        if nonnegative(form):
+            continue
+        read = condition.read
+        if nonnegative(-form - 1):
+            text = unparse_expr(read.subscript)
+            raise TcError(
+                f"the subscript {text} of {read.tensor!r} is out of bounds",
+                read.subscript.span,
+                "guard the read with a ternary, or narrow the range with 'where'",
+            )
+        zero = Linear.of(0)
+        more = Linear(tuple(t for t in form.terms if t[1] > 0), max(form.constant, 0))
+        less = Linear(tuple(t for t in form.terms if t[1] < 0), min(form.constant, 0))
+        left[Binary("<=", (zero - less).expr, more.expr)] = None
+    return tuple(left)
+
+
+def _unsolved(
+    names: Sequence[str], conditions: Sequence[Condition], span: Span | None
+) -> TcError:
+    """The complaint about variables without a range."""
+    plural = "s" if len(names) > 1 else ""
+    spelled = ", ".join(map(repr, names))
+    known = dict.fromkeys(
+        f"{c.form} >= 0" for c in conditions if any(c.form.coefficient(n) for n in names)
+    )
+    derived = f"; what is known: {', '.join(known)}" if known else ""
+    hint = "add 'where " + ", ".join(f"{name} in 0:N" for name in names) + "'"
+    return TcError(f"cannot infer the range{plural} of {spelled}{derived}", span, hint)
