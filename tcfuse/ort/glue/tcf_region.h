@@ -1,0 +1,115 @@
+/* What the generated table says about each fused region, and what the shell adds to it. */
+#ifndef TCF_REGION_H
+#define TCF_REGION_H
+
+#include "tcf_ort_abi.h"
+
+#define TCF_HIDDEN __attribute__((visibility("hidden")))
+
+/* Instruction sets a kernel may be compiled for, ascending.  Machines other than x86-64 have the
+ * first one only. */
+enum { TCF_N_LEVELS = 3 };
+
+/* One parallel loop of a kernel: iterations [begin, end). */
+typedef void (*TcfLoop)(char *const *tensors, const int64_t *sizes, char *shared, char *local,
+                        int64_t begin, int64_t end, int32_t *fault);
+
+typedef struct {
+  int element_type; /* TensorProto.DataType */
+  int rank;
+} TcfPort;
+
+/* Why a call was refused: "<where> is <found>; the model says it equals <rule>, which is
+ * <expected>", or `sentence` when that is set. */
+typedef struct {
+  const char *sentence;
+  const char *where;
+  const char *rule; /* NULL: a constant */
+  int64_t found;
+  int64_t expected;
+} TcfComplaint;
+
+typedef struct {
+  int64_t extent; /* iterations */
+  int64_t cost;   /* scalar operations of one iteration */
+} TcfWork;
+
+typedef struct {
+  int64_t shared_bytes; /* for the whole call */
+  int64_t local_bytes;  /* for each chunk of iterations */
+} TcfScratch;
+
+/* Dimensions of all inputs (or outputs) stand one after the other in one array. */
+typedef struct {
+  const char *name;
+  int n_inputs, n_outputs, n_sizes, n_phases;
+  int n_input_dims, n_output_dims;
+  const TcfPort *ports; /* inputs, then outputs */
+
+  const int32_t *origins;        /* per size: the input dimension it is read from; -1: derived */
+  void (*derive)(int64_t *sizes); /* fill in the derived sizes; NULL when there are none */
+  int (*agree)(const int64_t *dims, const int64_t *sizes, TcfComplaint *complaint);
+  void (*shape)(const int64_t *sizes, int64_t *output_dims);
+  void (*plan)(const int64_t *sizes, TcfWork *phases, TcfScratch *scratch);
+  const TcfLoop (*loops)[TCF_N_LEVELS]; /* per phase; NULL where a level was not built */
+
+  /* For shape inference: the size an output dimension is (or -1), and the sizes it depends on
+   * as a bit set; bit 63 says that it depends on one that has no bit. */
+  const int32_t *dim_sizes;
+  const uint64_t *dim_needs;
+} TcfRegion;
+
+/* An operator as ONNX Runtime sees it, and what we find from it. */
+typedef struct {
+  OrtCustomOp abi; /* first: ONNX Runtime's pointer to it is a pointer to this */
+  const TcfRegion *region;
+  int level;
+} TcfOp;
+
+/* The generated table. */
+extern TCF_HIDDEN const TcfRegion tcf_regions[];
+extern TCF_HIDDEN const int tcf_n_regions;
+extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered by level */
+
+/* Helpers for the expressions in the table. */
+static inline int64_t tcf_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tcf_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Floor of a / b; 0 when b is 0, so that an empty dimension never divides. */
+static inline int64_t tcf_div(int64_t a, int64_t b) {
+  if (b == 0) return 0;
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+
+/* a - b * floor(a / b); 0 when b is 0. */
+static inline int64_t tcf_mod(int64_t a, int64_t b) { return b == 0 ? 0 : a - b * tcf_div(a, b); }
+
+static inline int tcf_disagree(TcfComplaint *complaint, const char *where, int64_t found,
+                               const char *rule, int64_t expected) {
+  *complaint = (TcfComplaint){0, where, rule, found, expected};
+  return 0;
+}
+
+/* The input dimension at `position` must have the value `expected`. */
+#define TCF_AGREE(position, expected, where, rule)                                       \
+  if (tcf_dims[position] != (int64_t)(expected))                                         \
+    return tcf_disagree(tcf_complaint, where, tcf_dims[position], rule, (int64_t)(expected));
+
+/* A condition over sizes must hold. */
+#define TCF_REQUIRE(condition, text)  \
+  if (!(condition)) {                 \
+    tcf_complaint->sentence = (text); \
+    return 0;                         \
+  }
+
+/* Callbacks of the shell. */
+TCF_HIDDEN OrtStatus *tcf_create(const OrtCustomOp *op, OrtApi api, const OrtKernelInfo *info,
+                                 void **kernel);
+TCF_HIDDEN OrtStatus *tcf_compute(void *kernel, OrtKernelContext *context);
+TCF_HIDDEN void tcf_destroy(void *kernel);
+TCF_HIDDEN OrtStatus *tcf_infer(const OrtCustomOp *op, OrtShapeInferContext *context);
+
+/* Scratch comes from this allocator of the session. */
+extern TCF_HIDDEN OrtMemoryInfo *tcf_cpu_memory;
+
+#endif

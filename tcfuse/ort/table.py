@@ -1,0 +1,229 @@
+"""Kernels' interfaces as the C table that the operator shell runs on (``glue/tcf_region.h``).
+
+Everything that depends on sizes becomes C: the expressions of an interface are C already, over
+names that the generated functions declare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tcfuse.targets.base import Interface, KernelSource, Port
+from tcfuse.targets.compilers import Level
+from tcfuse.types import Size, size_names
+
+N_LEVELS = 3  # TCF_N_LEVELS
+UNKNOWN_BIT = 63
+LOOP = (
+    "(char *const *, const int64_t *, char *, char *, int64_t, int64_t, int32_t *)"
+    ' __attribute__((visibility("hidden")))'
+)
+
+
+def table(kernels: Sequence[KernelSource], levels: Sequence[Level]) -> str:
+    """The C text that describes ``kernels``, compiled for ``levels``."""
+    regions = [_region(k, kernel, levels) for k, kernel in enumerate(kernels)]
+    rows = "".join(f"  {_row(k, kernel)},\n" for k, kernel in enumerate(kernels))
+    return "\n".join(
+        (
+            '#include "tcf_region.h"\n',
+            *regions,
+            f"const TcfRegion tcf_regions[] = {{\n{rows}}};\n",
+            f"const int tcf_n_regions = {len(kernels)};",
+            f"TcfOp tcf_ops[TCF_N_LEVELS * {len(kernels)}];\n",
+        )
+    )
+
+
+def origins(interface: Interface) -> dict[str, int]:
+    """The input dimension each size is read from, counted over all inputs; derived ones lack.
+
+    A size is read from the first dimension that consists of its name alone.
+    """
+    derived = {name for name, _ in interface.derived}
+    found: dict[str, int] = {}
+    for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
+        if isinstance(size, str) and size in interface.sizes and size not in derived:
+            found.setdefault(size, position)
+    for name in interface.sizes:
+        assert name in found or name in derived, f"nothing says what size {name!r} is"
+    return found
+
+
+def _region(k: int, kernel: KernelSource, levels: Sequence[Level]) -> str:
+    """The functions and arrays of kernel number ``k``."""
+    interface = kernel.interface
+    assert kernel.phases, f"{kernel.name} has no loop"
+    assert re.fullmatch(r"[A-Za-z_]\w*", kernel.name), f"{kernel.name!r} is no identifier"
+    names = interface.sizes
+    loops = [[f"{p.symbol}_{level.name}" for level in levels] for p in kernel.phases]
+    ports = (f"{{{p.type.dtype.onnx}, {p.type.rank}}}" for p in _ports(interface))
+    read = origins(interface)
+    output_sizes = [size for _, _, size in _dimensions(interface.outputs)]
+    parts = [
+        f"/* {kernel.name} */",
+        *(f"extern void {symbol}{LOOP};" for row in loops for symbol in row),
+        _array(f"const TcfLoop loops_{k}[][TCF_N_LEVELS]", _loop_rows(loops, levels)),
+        _array(f"const TcfPort ports_{k}[]", ports),
+        _array(f"const int32_t origins_{k}[]", (str(read.get(name, -1)) for name in names)),
+        _array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes)),
+        _array(f"const uint64_t dim_needs_{k}[]", _needs(interface, output_sizes)),
+        *_derive(k, interface),
+        _agree(k, interface, read),
+        _shape(k, interface, output_sizes),
+        _plan(k, kernel),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _row(k: int, kernel: KernelSource) -> str:
+    """The region's entry in the table."""
+    interface = kernel.interface
+    fields = {
+        "name": f'"{kernel.name}"',
+        "n_inputs": len(interface.inputs),
+        "n_outputs": len(interface.outputs),
+        "n_sizes": len(interface.sizes),
+        "n_phases": len(kernel.phases),
+        "n_input_dims": sum(port.type.rank for port in interface.inputs),
+        "n_output_dims": sum(port.type.rank for port in interface.outputs),
+        "derive": f"derive_{k}" if interface.derived else "NULL",
+    }
+    arrays = ("ports", "origins", "agree", "shape", "plan", "loops", "dim_sizes", "dim_needs")
+    fields |= {name: f"{name}_{k}" for name in arrays}
+    return "{" + ", ".join(f".{name} = {value}" for name, value in fields.items()) + "}"
+
+
+def _derive(k: int, interface: Interface) -> Iterator[str]:
+    """The function that computes derived sizes from the ones before them; none, no function."""
+    if not interface.derived:
+        return
+    known = [name for name in interface.sizes if name not in dict(interface.derived)]
+    yield f"static void derive_{k}(int64_t *tcf_sizes) {{"
+    yield from _declare(interface.sizes, known)
+    for name, expression in interface.derived:
+        place = f"tcf_sizes[{interface.sizes.index(name)}]"
+        yield f"  const int64_t {name} = {place} = {expression}; (void){name};"
+    yield "}"
+
+
+def _agree(k: int, interface: Interface, read: dict[str, int]) -> str:
+    """The function that checks what the inputs' dimensions must be."""
+    places = [f"input {i}, dimension {d}" for i, d, _ in _dimensions(interface.inputs)]
+    meanings = {name: _meaning(places[position]) for name, position in read.items()}
+    for name, expression in interface.derived:
+        meanings[name] = f"({_explain(expression, meanings)})"
+    lines = [
+        f"static int agree_{k}(const int64_t *tcf_dims, const int64_t *tcf_sizes,",
+        "                   TcfComplaint *tcf_complaint) {",
+        *_declare(interface.sizes, interface.sizes),
+        "  (void)tcf_dims, (void)tcf_complaint;",
+    ]
+    for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
+        if isinstance(size, str) and read.get(size) == position:
+            continue
+        rule = "NULL" if isinstance(size, int) else _quote(_explain(size, meanings))
+        lines.append(f'  TCF_AGREE({position}, {size}, "{places[position]}", {rule})')
+    lines += [f"  TCF_REQUIRE({c}, {_quote(sentence)})" for c, sentence in interface.checks]
+    return "\n".join((*lines, "  return 1;", "}"))
+
+
+def _shape(k: int, interface: Interface, sizes: Sequence[Size]) -> str:
+    """The function that computes the dimensions of all outputs."""
+    return "\n".join(
+        (
+            f"static void shape_{k}(const int64_t *tcf_sizes, int64_t *tcf_dims) {{",
+            *_declare(interface.sizes, interface.sizes),
+            "  (void)tcf_dims;",
+            *(f"  tcf_dims[{d}] = {size};" for d, size in enumerate(sizes)),
+            "}",
+        )
+    )
+
+
+def _plan(k: int, kernel: KernelSource) -> str:
+    """The function that computes the work of each loop, and the scratch."""
+    works = (
+        f"  tcf_work[{p}] = (TcfWork){{{phase.extent}, {phase.cost}}};"
+        for p, phase in enumerate(kernel.phases)
+    )
+    scratch = f"{{{kernel.shared_bytes}, {kernel.local_bytes}}}"
+    return "\n".join(
+        (
+            f"static void plan_{k}(const int64_t *tcf_sizes, TcfWork *tcf_work,",
+            "                   TcfScratch *tcf_scratch) {",
+            *_declare(kernel.interface.sizes, kernel.interface.sizes),
+            *works,
+            f"  *tcf_scratch = (TcfScratch){scratch};",
+            "}",
+        )
+    )
+
+
+def _declare(names: Sequence[str], wanted: Sequence[str]) -> Iterator[str]:
+    """Lines that bring sizes into scope under their names."""
+    yield "  (void)tcf_sizes;"
+    for name in wanted:
+        yield f"  const int64_t {name} = tcf_sizes[{names.index(name)}]; (void){name};"
+
+
+def _needs(interface: Interface, sizes: Iterable[Size]) -> Iterator[str]:
+    """For each size, the set of sizes that must be known to compute it, as bits."""
+    bits: dict[str, int] = {}
+    for k, name in enumerate(interface.sizes):
+        bits[name] = 1 << min(k, UNKNOWN_BIT)
+    for name, expression in interface.derived:
+        bits[name] = _union(bits, expression)
+    return (f"0x{_union(bits, size):x}u" for size in sizes)
+
+
+def _union(bits: dict[str, int], size: Size) -> int:
+    found = 0
+    for name in size_names([size]):
+        found |= bits.get(name, 0)
+    return found
+
+
+def _loop_rows(loops: Sequence[Sequence[str]], levels: Sequence[Level]) -> Iterator[str]:
+    """One row a phase, with a symbol or NULL for each level."""
+    for symbols in loops:
+        by_position = {level.position: s for level, s in zip(levels, symbols, strict=True)}
+        yield "{" + ", ".join(by_position.get(k, "NULL") for k in range(N_LEVELS)) + "}"
+
+
+def _dimensions(ports: Sequence[Port]) -> Iterator[tuple[int, int, Size]]:
+    """Port number, dimension number and size of every dimension."""
+    for i, port in enumerate(ports):
+        for d, size in enumerate(port.type.shape):
+            yield i, d, size
+
+
+def _ports(interface: Interface) -> tuple[Port, ...]:
+    return (*interface.inputs, *interface.outputs)
+
+
+def _index(names: Sequence[str], size: Size) -> str:
+    return str(names.index(size)) if isinstance(size, str) and size in names else "-1"
+
+
+def _array(declaration: str, values: Iterable[str]) -> str:
+    """A static array; C has no empty ones."""
+    return f"static {declaration} = {{{', '.join(values) or '0'}}};"
+
+
+def _meaning(place: str) -> str:
+    """``input 1, dimension 2`` as it reads inside a formula."""
+    port, dimension = place.split(", ")
+    return f"{dimension} of {port}"
+
+
+def _explain(expression: str, meanings: dict[str, str]) -> str:
+    """An expression with each size replaced by where it comes from."""
+    return re.sub(r"[A-Za-z_]\w*", lambda m: meanings.get(m[0], m[0]), expression)
+
+
+def _quote(text: str) -> str:
+    """A C string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'

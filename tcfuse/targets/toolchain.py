@@ -1,0 +1,197 @@
+"""Compiling and linking, through a cache of objects.
+
+The flags keep a kernel's effects inside it: nothing is linked in, no start-up code changes the
+process (no -ffast-math, no flush-to-zero, no OpenMP), and the library stays mapped once loaded
+(``-z nodelete``), as threads may still be inside it when its last session ends.
+"""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from os import sched_getaffinity
+from pathlib import Path
+
+from tcfuse.errors import ToolchainError
+from tcfuse.store import key_of, write_atomically
+from tcfuse.targets.compilers import Compiler, Level, find_compiler, run
+from tcfuse.targets.object_cache import CacheContents, ObjectCache
+
+COMMON = (
+    "-ffreestanding",
+    "-nostdlib",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-fwrapv",  # integers of a Tensor Comprehension wrap
+    "-fno-strict-aliasing",  # kernels reach tensors and scratch through char*
+    "-fno-stack-protector",  # its support would come from a libc
+    "-g0",
+    "-w",
+)
+KERNEL = (
+    "-x",
+    "c++",
+    "-std=c++17",
+    "-O3",
+    "-fno-exceptions",
+    "-fno-rtti",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-asynchronous-unwind-tables",
+)
+# ONNX Runtime's allocator may throw, which must pass through the shell: it has unwind tables.
+SHELL = ("-x", "c", "-std=c11", "-O2", "-fno-builtin", "-funwind-tables", "-fexceptions")
+GCC = (
+    "-fno-tree-loop-distribute-patterns",
+    "-fcf-protection=none",
+    "-fno-stack-clash-protection",
+)
+ZIG = ("-fno-sanitize=undefined",)
+LINK = ("-shared", "-nostdlib", "-s", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,--build-id=none")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One translation unit.
+
+    Attributes:
+        name: What messages call it.
+        text: C++ of a kernel, or C of the operator shell.
+        level: Instruction set to compile for.
+        is_kernel: Which of the two it is.
+        contract: ``-ffp-contract=``: ``fast`` lets ``a * b + c`` be one rounding, ``off`` not.
+        include: Folder whose headers the text includes.
+    """
+
+    name: str
+    text: str
+    level: Level
+    is_kernel: bool = True
+    contract: str = "fast"
+    include: Path | None = None
+
+    def __post_init__(self) -> None:
+        assert self.contract in ("fast", "off"), f"contract is {self.contract!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchain:
+    """A compiler with its cache.
+
+    Attributes:
+        cache: Where objects are kept; ``None`` compiles everything anew.
+        workers: Compilers run at the same time; 0 is one a core.
+    """
+
+    compiler: Compiler
+    cache: ObjectCache | None = None
+    workers: int = 0
+
+    @classmethod
+    def default(cls, cache_dir: Path | None = None, compiler: str | None = None) -> Toolchain:
+        """The compiler wanted or found, with a cache below ``cache_dir``.
+
+        Raises:
+            ToolchainError: There is no compiler.
+        """
+        cache = None if cache_dir is None else ObjectCache(cache_dir / "objects")
+        return cls(find_compiler(compiler), cache)
+
+    def compile(self, units: Sequence[Unit]) -> list[bytes]:
+        """The object of each unit, from the cache or compiled, several at a time.
+
+        Raises:
+            ToolchainError: A unit does not compile.
+        """
+        workers = self.workers or len(sched_getaffinity(0))
+        with (
+            tempfile.TemporaryDirectory(prefix="tcfuse-build-") as folder,
+            ThreadPoolExecutor(workers) as pool,
+        ):
+            jobs = [pool.submit(self._object, u, Path(folder), k) for k, u in enumerate(units)]
+            try:
+                return [job.result() for job in jobs]
+            except BaseException:
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+
+    def link(self, objects: Sequence[bytes], out: Path) -> None:
+        """Link objects into the shared library ``out``, which is either as before or complete.
+
+        Raises:
+            ToolchainError: A symbol is missing, which no library may supply.
+        """
+        with tempfile.TemporaryDirectory(prefix="tcfuse-link-") as name:
+            folder = Path(name)
+            paths = [folder / f"{k:04d}.o" for k in range(len(objects))]
+            for path, data in zip(paths, objects, strict=True):
+                path.write_bytes(data)
+            made = folder / "library.so"
+            run(self._command((*LINK, *map(str, paths), "-o", str(made)), folder))
+            write_atomically(out, made.read_bytes())
+            out.chmod(0o755)
+
+    def contents(self) -> CacheContents:
+        """What the cache holds."""
+        return CacheContents(0, 0) if self.cache is None else self.cache.contents()
+
+    def clear(self) -> None:
+        """Empty the cache."""
+        if self.cache is not None:
+            self.cache.clear()
+
+    def flags(self, unit: Unit) -> tuple[str, ...]:
+        """What the compiler is told about a unit, but for file names."""
+        level, kind = unit.level, self.compiler.kind
+        flags = [
+            *(KERNEL if unit.is_kernel else SHELL),
+            *COMMON,
+            f"-ffp-contract={unit.contract}",
+        ]
+        flags += {"gcc": GCC, "zig": ZIG}.get(kind, ())
+        if level.march:
+            march = level.march.replace("-", "_") if kind == "zig" else level.march
+            flags.append(f"-march={march}")
+        if level.name == "v4":  # both compilers prefer half a register there
+            flags.append("-mprefer-vector-width=512")
+        flags += [f"-DTCF_LEVEL={level.number}", f"-DTCF_LANES={level.lanes}"]
+        return (*flags, f"-DTCF_SUFFIX=_{level.name}")
+
+    def _object(self, unit: Unit, folder: Path, k: int) -> bytes:
+        """One unit's object."""
+        key = self._key(unit)
+        if self.cache is not None and (found := self.cache.get(key)) is not None:
+            return found
+        source = folder / f"{k:04d}" / unit.name
+        source.parent.mkdir()
+        source.write_text(unit.text, encoding="utf-8")
+        made = source.with_name("out.o")
+        include = () if unit.include is None else ("-I", str(unit.include))
+        arguments = (*self.flags(unit), *include, "-c", str(source), "-o", str(made))
+        try:
+            run(self._command(arguments, folder))
+        except ToolchainError as error:
+            message = f"{unit.name} for {unit.level.name}: {error}"
+            raise ToolchainError(message, error.command, error.output) from error
+        data = made.read_bytes()
+        if self.cache is not None:
+            self.cache.put(key, data)
+        return data
+
+    def _key(self, unit: Unit) -> str:
+        """A digest of everything that determines the object."""
+        headers = [] if unit.include is None else sorted(unit.include.glob("*.h"))
+        texts = [path.read_bytes() for path in headers]
+        machine = platform.machine()
+        return key_of(unit.text, self.flags(unit), self.compiler, machine, unit.name, *texts)
+
+    def _command(self, arguments: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+        """The command line; zig gets cache folders of its own, so it shares none."""
+        command = (*self.compiler.argv, *arguments)
+        if self.compiler.kind != "zig":
+            return command
+        homes = (f"ZIG_{scope}_CACHE_DIR={folder / 'zig'}" for scope in ("GLOBAL", "LOCAL"))
+        return ("env", *homes, *command)
