@@ -1,0 +1,208 @@
+"""Loading: a file or model in, an ``ir.Model`` with symbolic shapes and folded constants out.
+
+The original is never changed, nothing in it is executed, and what is wrong with it is said in
+one sentence before any other stage sees it.  Operators keep the opset of the file: definitions
+are chosen by opset, so there is no version conversion.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import google.protobuf.message
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from tcfuse.errors import InputError
+from tcfuse.graph.constants import constant_value
+from tcfuse.graph.external_data import bind, tensors
+from tcfuse.graph.folding import Folder
+from tcfuse.graph.shapes import infer_shapes
+from tcfuse.graph.validity import check_graph
+
+__all__ = ["OLDEST_OPSET", "constant_value", "load_model"]
+
+OLDEST_OPSET = 7
+_LARGEST_FILE_BYTES = (1 << 31) - 1  # of a protobuf message
+_IN_MEMORY = "the model"
+
+
+def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
+    """A copy of ``source`` with the types and shapes of all values, and constants folded.
+
+    Large tensors are shared with the original or mapped from its files, never copied.
+
+    Raises:
+        InputError: The file or model cannot be used; the text says why and what to do.
+    """
+    if isinstance(source, ir.Model):
+        name, folder, model = _IN_MEMORY, None, _cloned(source)
+        _check_versions(model, name)
+    else:
+        if isinstance(source, onnx.ModelProto):
+            name, folder, proto = _IN_MEMORY, None, source
+        else:
+            path = Path(source)
+            name, folder, proto = str(path), path.parent.absolute(), _read(path)
+        model = _deserialized(proto, name)
+    bind(model, folder, name)
+    _check_inline_data(model, name)
+    infer_shapes(model, after_node=Folder(model))
+    return model
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    """The protobuf message in a file."""
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; give the .onnx file in it")
+        if not path.is_file():
+            problem = "is not a plain file" if path.exists() else "does not exist"
+            raise InputError(f"{path} {problem}; give the path of an .onnx file")
+        n_bytes = path.stat().st_size
+        if n_bytes > _LARGEST_FILE_BYTES:
+            raise InputError(
+                f"{path} is larger than 2 GiB, which no ONNX file can be; save the model with "
+                "external data"
+            )
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no path"
+        raise InputError(f"{path} cannot be read: {reason}") from None
+    if not data:
+        raise InputError(f"{path} is empty; get the file again")
+    proto = onnx.ModelProto()
+    try:
+        proto.ParseFromString(data)
+    except (google.protobuf.message.DecodeError, RuntimeError):
+        raise InputError(f"{path} is not a valid ONNX model: {_guess(data)}") from None
+    return proto
+
+
+def _guess(data: bytes) -> str:
+    """What a file that cannot be parsed may be, and what to do."""
+    head = data[:512]
+    if head.startswith(b"version https://git-lfs"):
+        return "it is a Git LFS pointer; fetch the file itself with 'git lfs pull'"
+    if head.lstrip()[:1] == b"<":
+        return "it is a web page; download the file itself"
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError:
+        return "it cannot be parsed and may be truncated; get the file again"
+    if text.isprintable() or all(c.isprintable() or c in "\r\n\t" for c in text):
+        return "it is a text file; get the binary .onnx file"
+    return "it cannot be parsed and may be truncated; get the file again"
+
+
+def _cloned(source: ir.Model) -> ir.Model:
+    model = source.clone()
+    defined = {id(v) for graph in model.graphs() for v in graph.inputs}
+    for graph in model.graphs():
+        defined |= {id(v) for v in graph.initializers.values()}
+    for node in model.graph.all_nodes():
+        for value in node.inputs:
+            if value is not None and value.producer() is None and id(value) not in defined:
+                raise InputError(
+                    f"{_IN_MEMORY}: a {node.op_type} node uses the value {value.name!r}, "
+                    "which nothing defines"
+                )
+    try:
+        model.graph.sort()
+    except ValueError:
+        raise InputError(f"{_IN_MEMORY}: the graph is cyclic") from None
+    return model
+
+
+def _deserialized(proto: onnx.ModelProto, name: str) -> ir.Model:
+    """The model of a message, once that is known to be one."""
+    if not proto.HasField("graph") or not proto.ir_version:
+        raise InputError(
+            f"{name} is not a valid ONNX model: it has no graph or no IR version; the file may "
+            "be truncated, get it again"
+        )
+    if not proto.opset_import:
+        raise InputError(
+            f"{name} is not a valid ONNX model: it names no opset; the file may be truncated, "
+            "get it again"
+        )
+    _refuse_sparse(proto.graph, name)
+    ordered = check_graph(proto.graph, name)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # unknown keys of external data are ignored
+            model = ir.from_proto(proto)
+    except (ir.serde.SerdeError, ValueError, TypeError, NotImplementedError, KeyError) as error:
+        raise InputError(f"{name} is not a valid ONNX model: {_root(error)}") from None
+    assert isinstance(model, ir.Model)
+    _check_versions(model, name)
+    if not ordered:
+        model.graph.sort()
+    return model
+
+
+def _root(error: BaseException) -> str:
+    """The first line of what first went wrong."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _refuse_sparse(graph: onnx.GraphProto, name: str) -> None:
+    """Raise for a sparse initializer, which would be lost on the way."""
+    for sparse in graph.sparse_initializer:
+        raise InputError(
+            f"{name}: initializer {sparse.values.name!r} is sparse, which is not supported; "
+            "export the model with dense weights"
+        )
+
+
+def _check_versions(model: ir.Model, name: str) -> None:
+    """Raise for versions nothing here was written for."""
+    if model.ir_version > onnx.IR_VERSION:
+        raise InputError(
+            f"{name} has IR version {model.ir_version}; the installed onnx knows "
+            f"{onnx.IR_VERSION} at most: upgrade onnx"
+        )
+    opsets = model.graph.opset_imports
+    opset = opsets.get("", opsets.get("ai.onnx"))
+    newest = onnx.defs.onnx_opset_version()
+    if opset is None:
+        if any(n.domain in ("", "ai.onnx") for n in model.graph.all_nodes()):
+            raise InputError(f"{name} uses ONNX operators but names no opset of them")
+    elif opset < OLDEST_OPSET:
+        raise InputError(
+            f"{name} has opset {opset}; the oldest supported is {OLDEST_OPSET}: export it again "
+            "with a newer one, or convert it with onnx.version_converter"
+        )
+    elif opset > newest:
+        raise InputError(
+            f"{name} has opset {opset}; the installed onnx knows {newest} at most: upgrade onnx"
+        )
+
+
+def _check_inline_data(model: ir.Model, name: str) -> None:
+    """Raise for a tensor in the file that does not hold what its shape promises."""
+    for tensor in tensors(model):
+        if not isinstance(tensor, ir.serde.TensorProtoTensor):
+            continue
+        proto = tensor.raw
+        if any(d < 0 for d in proto.dims):
+            raise InputError(f"{name}: tensor {tensor.name!r} has a negative size")
+        needed = tensor.nbytes
+        enough = proto.ByteSize() >= needed if proto.HasField("raw_data") else _is_whole(tensor)
+        if not enough:
+            raise InputError(
+                f"{name}: tensor {tensor.name!r} holds less data than its shape needs "
+                f"({needed} bytes); the file may be damaged, get it again"
+            )
+
+
+def _is_whole(tensor: ir.serde.TensorProtoTensor) -> bool:
+    """Whether a tensor whose numbers are listed one by one can be read."""
+    try:
+        return bool(tensor.size == 0) or bool(np.size(tensor.numpy()) == tensor.size)
+    except (ValueError, TypeError):
+        return False

@@ -1,0 +1,194 @@
+"""Element types of outputs, and ONNX's own inference for operators without a rule of ours.
+
+Both ask the operator's schema.  ``onnx.shape_inference`` runs on one node at a time, so a
+model of any size can be asked about and what its file claims of inner values is not believed.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import onnx
+import onnx.shape_inference
+import onnx_ir as ir
+
+from tcfuse.graph.shape_call import MAX_RANK, Call, Known
+from tcfuse.graph.symbols import Dim, Dims
+
+_NAMES = {
+    "tensor(float)": ir.DataType.FLOAT,
+    "tensor(double)": ir.DataType.DOUBLE,
+    "tensor(bool)": ir.DataType.BOOL,
+    "tensor(int64)": ir.DataType.INT64,
+    "tensor(int32)": ir.DataType.INT32,
+    "tensor(int8)": ir.DataType.INT8,
+    "tensor(uint8)": ir.DataType.UINT8,
+    "tensor(string)": ir.DataType.STRING,
+}
+_BY_ATTRIBUTE = {
+    "Cast": ("to", None),
+    "RandomNormal": ("dtype", ir.DataType.FLOAT),
+    "RandomUniform": ("dtype", ir.DataType.FLOAT),
+    "RandomNormalLike": ("dtype", None),
+    "RandomUniformLike": ("dtype", None),
+    "EyeLike": ("dtype", None),
+    "Bernoulli": ("dtype", None),
+    "Multinomial": ("dtype", ir.DataType.INT32),
+}
+_BY_INPUT = {"CastLike": 1, "OneHot": 2, "DequantizeLinear": 1}
+
+
+@lru_cache(maxsize=None)
+def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | None:
+    """The definition ONNX has of an operator; ``None`` when it has none."""
+    try:
+        return onnx.defs.get_schema(op_type, opset, domain)
+    except onnx.defs.SchemaError:
+        return None
+
+
+@lru_cache(maxsize=None)
+def _output_types(
+    op_type: str, domain: str, opset: int, n: int
+) -> tuple[ir.DataType | tuple[int, ...] | None, ...]:
+    """For each of ``n`` outputs: its type, or the inputs that have the same one."""
+    schema = schema_of(op_type, domain, opset)
+    if schema is None or not schema.outputs:
+        return (None,) * n
+    result: list[ir.DataType | tuple[int, ...] | None] = []
+    single = {
+        c.type_param_str: next(iter(c.allowed_type_strs))
+        for c in schema.type_constraints
+        if len(c.allowed_type_strs) == 1
+    }
+    for k in range(n):
+        name = schema.outputs[min(k, len(schema.outputs) - 1)].type_str
+        alike = tuple(i for i, formal in enumerate(schema.inputs) if formal.type_str == name)
+        result.append(_NAMES.get(single.get(name, name)) or alike or None)
+    return tuple(result)
+
+
+def tensor_type(value: ir.Value | None) -> ir.DataType | None:
+    """Element type of a tensor; ``None`` when it is unknown, or the value is no tensor."""
+    if value is None or not isinstance(value.type, ir.TensorType):
+        return None
+    return value.type.dtype
+
+
+def output_types(call: Call) -> list[ir.DataType | None]:
+    """The element type of each output; ``None`` when the schema does not tell."""
+    node = call.node
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    special = _special_type(call) if not domain else None
+    types: list[ir.DataType | None] = []
+    for rule in _output_types(node.op_type, domain, call.opset, call.n_outputs):
+        if not isinstance(rule, tuple):
+            types.append(rule)
+            continue
+        inputs = (call.input(k) for k in rule)
+        types.append(next((t for v in inputs if (t := tensor_type(v)) is not None), None))
+    if special is not None and types:
+        types[0] = special
+    return types
+
+
+def _special_type(call: Call) -> ir.DataType | None:
+    """The type of the first output where an attribute or one certain input decides."""
+    op_type = call.node.op_type
+    if op_type in _BY_ATTRIBUTE:
+        name, default = _BY_ATTRIBUTE[op_type]
+        given = call.attribute(name)
+        if given:
+            return ir.DataType(given)
+        first = call.input(0)
+        return default or tensor_type(first)
+    if op_type in ("Constant", "ConstantOfShape"):
+        value = call.attribute("value")
+        return value.dtype if value is not None else _constant_type(call)
+    if op_type == "QuantizeLinear":
+        zero, given = call.input(2), call.attribute("output_dtype")
+        if zero is not None:
+            return zero.dtype
+        return ir.DataType(given) if given else ir.DataType.UINT8
+    if op_type in _BY_INPUT:
+        like, given = call.input(_BY_INPUT[op_type]), call.attribute("output_dtype")
+        return ir.DataType(given) if given else tensor_type(like)
+    return None
+
+
+def _constant_type(call: Call) -> ir.DataType | None:
+    if call.node.op_type == "ConstantOfShape":
+        return ir.DataType.FLOAT
+    for name, dtype in (("int", "INT64"), ("float", "FLOAT"), ("string", "STRING")):
+        if any(f"value_{name}{s}" in call.node.attributes for s in ("", "s")):
+            return ir.DataType[dtype]
+    return None
+
+
+def infer_with_onnx(call: Call) -> list[Known]:
+    """What ONNX's inference says of one node; sizes it does not know get fresh names."""
+    node = call.node
+    nothing = [Known() for _ in node.outputs]
+    schema = schema_of(
+        node.op_type, "" if node.domain == "ai.onnx" else node.domain, call.opset
+    )
+    if schema is None or any(
+        a.type is ir.AttributeType.GRAPH for a in node.attributes.values()
+    ):
+        return nothing
+    expressions: dict[str, Dim] = {}
+    types, data = {}, {}
+    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+    for k, value in enumerate(node.inputs):
+        proto.input.append("" if value is None else f"i{k}")
+        if value is None:
+            continue
+        dtype = tensor_type(value)
+        if dtype is None:
+            return nothing
+        types[f"i{k}"] = _type_proto(dtype, call.shape_or_none(k), expressions)
+        array = call.array(k)
+        if array is not None and array.nbytes <= 1024 and dtype is not ir.DataType.STRING:
+            data[f"i{k}"] = ir.serde.serialize_tensor(ir.tensor(array, dtype=dtype))
+    proto.output.extend(f"o{k}" if v.name else "" for k, v in enumerate(node.outputs))
+    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in node.attributes.values())
+    opsets = [onnx.OperatorSetIdProto(domain=schema.domain, version=call.opset)]
+    try:
+        found = onnx.shape_inference.infer_node_outputs(
+            schema, proto, types, data, opset_imports=opsets
+        )
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError, KeyError):
+        return nothing
+    return [_known(found.get(f"o{k}"), expressions, call) for k in range(len(node.outputs))]
+
+
+def _type_proto(
+    dtype: ir.DataType, shape: Dims | None, expressions: dict[str, Dim]
+) -> onnx.TypeProto:
+    proto = onnx.TypeProto()
+    proto.tensor_type.elem_type = dtype.value
+    if shape is not None:
+        proto.tensor_type.shape.SetInParent()
+        for size in shape:
+            dim = proto.tensor_type.shape.dim.add()
+            if isinstance(size, int):
+                dim.dim_value = size
+            else:
+                dim.dim_param = str(size)
+                expressions[dim.dim_param] = size
+    return proto
+
+
+def _known(proto: onnx.TypeProto | None, expressions: dict[str, Dim], call: Call) -> Known:
+    if proto is None or not proto.HasField("tensor_type") or not proto.tensor_type.elem_type:
+        return Known()
+    known = Known(ir.DataType(proto.tensor_type.elem_type))
+    shape = proto.tensor_type.shape.dim
+    if proto.tensor_type.HasField("shape") and len(shape) <= MAX_RANK:
+        known.shape = tuple(
+            d.dim_value
+            if d.HasField("dim_value") and d.dim_value >= 0
+            else expressions.get(d.dim_param) or call.fresh()
+            for d in shape
+        )
+    return known
