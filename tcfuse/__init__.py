@@ -1,0 +1,30 @@
+"""Fuses subgraphs of ONNX models into polyhedrally compiled ONNX Runtime operators.
+
+``optimize`` makes a model faster; ``session`` and ``session_options`` run the result in ONNX
+Runtime.  The names load what they need when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tcfuse.ort.session import session, session_options
+    from tcfuse.pipeline import optimize
+    from tcfuse.result import Result
+
+__all__ = ["Result", "optimize", "session", "session_options"]
+
+_HOMES = {
+    "optimize": "tcfuse.pipeline",
+    "Result": "tcfuse.result",
+    "session": "tcfuse.ort.session",
+    "session_options": "tcfuse.ort.session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tcfuse' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

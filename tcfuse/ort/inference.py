@@ -46,7 +46,7 @@ def ort_errors() -> tuple[type[Exception], ...]:
 
 
 def open_session(
-    model: ir.Model,
+    model: ir.Model | Path,
     library: Path | None = None,
     *,
     optimized: bool = True,
@@ -78,9 +78,11 @@ def open_session(
     return _load(ort, model, options)
 
 
-def _load(ort: Any, model: ir.Model, options: Any) -> Session:
+def _load(ort: Any, model: ir.Model | Path, options: Any) -> Session:
     """Load through memory where possible, else through files that are deleted again."""
     providers = ["CPUExecutionProvider"]
+    if isinstance(model, Path):
+        return ort.InferenceSession(str(model), options, providers=providers)
     tensors = [value.const_value for value in model.graph.initializers.values()]
     external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
     n_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
@@ -95,8 +97,7 @@ def _load(ort: Any, model: ir.Model, options: Any) -> Session:
 
 def save_aside(model: ir.Model, path: Path) -> None:
     """Write ``model`` with its large tensors in ``path`` plus ``.data``; it stays as it was."""
-    copy = model.clone()  # saving replaces tensors by references to the written file
-    ir.save(copy, path, external_data=f"{path.name}.data", size_threshold_bytes=1024)
+    ir.save(model, path, external_data=f"{path.name}.data", size_threshold_bytes=1024)
 
 
 def run(session: Session, inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:

@@ -1,8 +1,8 @@
 """Paired measurements: which of several sessions is faster, on a machine that is not quiet.
 
 The contenders run in turn, forwards and backwards (A B, B A, ...), and a speedup is the median
-of the ratios within a round, so slow drift of the machine cancels.  With one thread the clock is
-the CPU time of the process; with more it is wall time.
+of the ratios within a round, so slow drift of the machine cancels.  With one thread the clock
+is the CPU time of the process; with more it is wall time.
 """
 
 from __future__ import annotations
@@ -81,11 +81,12 @@ def interleave(
         rounds: Number of turns.
         threads: Threads the contenders use; chooses the clock.
     """
+    names = list(calls)
     clock = time.process_time if threads == 1 else time.perf_counter
     counts = {name: _calls_in_block(call) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
-        for name in calls if turn % 2 == 0 else reversed(calls):
+        for name in names if turn % 2 == 0 else names[::-1]:
             call, samples = calls[name], []
             call()  # brings its memory back into the caches
             for _ in range(counts[name]):

@@ -1,0 +1,185 @@
+"""One region on its way to a kernel, and what the report says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+
+import onnx_ir as ir
+
+from tcfuse import debug
+from tcfuse.graph.fallback import body_digest
+from tcfuse.graph.fusion import split
+from tcfuse.graph.plan import FusionGroup, FusionPlan
+from tcfuse.graph.rewrite import Replacement
+from tcfuse.kernels import CompiledKernel
+from tcfuse.options import OptimizeOptions
+from tcfuse.ort.gate import GateResult
+from tcfuse.ort.manifest import RegionReport, Report, versions
+from tcfuse.ort.record import interface_to_json
+from tcfuse.ort.verify import Verification, reject_reason
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.compose import ComposeError
+
+TC_KEY = "tcfuse.tc"
+MOST_SPLITS = 16  # parts one region may fall into when some of it cannot be composed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A region's kernel and the values it is connected to."""
+
+    kernel: CompiledKernel
+    checked: CheckedDef
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """A region with its kernel, or with the reason why there is none."""
+
+    group: FusionGroup
+    compiled: Compiled | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The kernel's name; empty when there is none."""
+        return "" if self.compiled is None else self.compiled.kernel.name
+
+    @property
+    def body(self) -> str:
+        """A digest of the original operators; regions of one name must agree in it."""
+        assert self.compiled is not None, "a refused region has no fallback"
+        return body_digest(self.group, self.compiled.inputs, self.compiled.outputs)
+
+    def replacement(self) -> Replacement:
+        """What ``graph.rewrite`` needs to put the kernel into the model."""
+        assert self.compiled is not None, "a refused region replaces nothing"
+        text = str(self.compiled.checked.definition)
+        return Replacement(
+            self.group,
+            self.name,
+            self.compiled.inputs,
+            self.compiled.outputs,
+            metadata={TC_KEY: text},
+        )
+
+
+def attempt_parts(
+    group: FusionGroup, attempt: Callable[[FusionGroup], Attempt]
+) -> Iterator[Attempt]:
+    """Attempt ``group``, or the parts it falls into without the nodes that are in the way."""
+    waiting, n_splits = [group], 0
+    while waiting:
+        part = waiting.pop(0)
+        try:
+            yield attempt(part)
+        except ComposeError as error:
+            n_splits += 1
+            yield Attempt(FusionGroup((error.node,), (), ()), reason=str(error))
+            rest = split(part, error.node)
+            if n_splits <= MOST_SPLITS:
+                waiting.extend(rest)
+            else:
+                reason = f"too much of the region cannot be composed; last: {error}"
+                yield from (Attempt(left, reason=reason) for left in rest)
+
+
+def dump(kernel: CompiledKernel, checked: CheckedDef) -> None:
+    """Write what each stage made of a region where ``TCFUSE_DUMP`` says."""
+    switches = debug.current()
+    switches.dump(2, "tc", kernel.name, checked.definition)
+    switches.dump(4, "tree", kernel.name, kernel.tree)
+    switches.dump(5, "mapped", kernel.name, kernel.mapped)
+    switches.dump(7, "cpp", kernel.name, kernel.source.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Which kernels stay, why the others go, and what was measured about each."""
+
+    kept: frozenset[str]
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    verified: Mapping[str, Verification] = field(default_factory=dict)
+    gated: GateResult | None = None
+
+    def after_verification(self, verified: Mapping[str, Verification]) -> Judgement:
+        """Without the kernels that are wrong."""
+        wrong = {name: reject_reason(v) for name, v in verified.items() if v.problem}
+        return replace(
+            self,
+            kept=self.kept - wrong.keys(),
+            reasons={**self.reasons, **wrong},
+            verified=verified,
+        )
+
+    def after_gate(self, gated: GateResult) -> Judgement:
+        """Without the kernels that do not pay."""
+        reasons = {**self.reasons, **gated.dropped}
+        return replace(self, kept=gated.kept, reasons=reasons, gated=gated)
+
+    def measured(self, name: str) -> dict[str, float]:
+        """Every number about one kernel."""
+        numbers: dict[str, float] = {}
+        if (verified := self.verified.get(name)) is not None:
+            numbers |= {
+                "error": verified.error,
+                "original_error": verified.original_error,
+                "runs": verified.runs,
+            }
+        ratio = self.gated.alone.get(name) if self.gated is not None else None
+        if ratio is not None:
+            numbers |= {
+                "speedup": ratio.value,
+                "spread": ratio.spread,
+                "before_us": ratio.before_us,
+                "after_us": ratio.after_us,
+            }
+        return {key: value for key, value in numbers.items() if value == value}
+
+
+def report(
+    source: str,
+    options: OptimizeOptions,
+    plans: Iterable[FusionPlan],
+    tried: Sequence[Attempt],
+    judgement: Judgement,
+) -> Report:
+    """Everything that happened to one model."""
+    gated = judgement.gated
+    whole = gated.whole if gated is not None else None
+    return Report(
+        source=source,
+        options=asdict(options),
+        regions=tuple(_region(attempt, judgement) for attempt in tried),
+        rejections=tuple((label(r.node), r.reason) for p in plans for r in p.rejections),
+        speedup=whole.value if whole is not None else None,
+        spread=whole.spread if whole is not None else None,
+        notes=(gated.note,) if gated is not None and gated.note else (),
+        versions=versions(),
+    )
+
+
+def _region(attempt: Attempt, judgement: Judgement) -> RegionReport:
+    nodes = tuple(label(node) for node in attempt.group.nodes)
+    if attempt.compiled is None:
+        return RegionReport("", nodes, kept=False, reason=attempt.reason)
+    kernel = attempt.compiled.kernel
+    return RegionReport(
+        kernel.name,
+        nodes,
+        kept=kernel.name in judgement.kept,
+        reason=judgement.reasons.get(kernel.name, ""),
+        tc=str(attempt.compiled.checked.definition),
+        proof=kernel.proof,
+        interface=interface_to_json(kernel.source.interface),
+        measured=judgement.measured(kernel.name),
+    )
+
+
+def label(node: ir.Node) -> str:
+    """``OpType name``, the domain included where it is not ONNX's own."""
+    op_type = f"{node.domain}::{node.op_type}" if node.domain else node.op_type
+    return f"{op_type} {node.name}" if node.name else op_type

@@ -1,0 +1,115 @@
+"""``tcfuse optimize``: a model in, a faster model and a table of what was done out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcfuse.commands.progress import print_table, progress
+from tcfuse.errors import InputError
+from tcfuse.options import parse_dims, parse_shapes
+from tcfuse.ort.manifest import RegionReport, Report
+from tcfuse.store import write_atomically
+
+NO_GAIN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What the command line asks for, options of the optimizer aside."""
+
+    model: Path
+    output: Path | None
+    require_gain: bool
+    report_json: Path | None
+    quiet: bool
+
+    @property
+    def target(self) -> Path:
+        """Where the model goes."""
+        return self.output or self.model.with_name(f"{self.model.stem}.tcfuse.onnx")
+
+
+def run(
+    order: Order, options: Mapping[str, Any], dims: list[str], input_shapes: list[str]
+) -> int:
+    """Optimize, save, print the table; the exit status."""
+    from tcfuse.pipeline import optimize
+
+    chosen = {**options, "dim": parse_dims(dims), "input_shapes": parse_shapes(input_shapes)}
+    if order.target.suffix != ".onnx":
+        raise InputError(f"{order.target}: the output must end in .onnx")
+    if order.target.resolve() == order.model.resolve():
+        raise InputError(
+            f"{order.target}: the output would overwrite the input; use another -o"
+        )
+    with progress(order.quiet) as show:
+        result = optimize(order.model, progress=show, **chosen)
+        if order.require_gain and not gained(result.report):
+            print("error: nothing was gained, so nothing was written", file=sys.stderr)
+            return NO_GAIN
+        show("writing")
+        result.save(order.target)
+    if order.report_json is not None:
+        write_atomically(order.report_json, result.report.to_json().encode())
+    if not order.quiet:
+        print_report(result.report, order.target)
+    return 0
+
+
+def gained(report: Report) -> bool:
+    """Whether something was fused and, where that was measured, made the model faster."""
+    return bool(report.kept) and (report.speedup is None or report.speedup > 1.0)
+
+
+def print_report(report: Report, target: Path) -> None:
+    """The table of regions, equal ones together, and one line about the whole."""
+    rows: dict[tuple[str, str, str], list[RegionReport]] = {}
+    for region in report.regions:
+        nodes = describe(region.nodes)
+        outcome = "kept" if region.kept else region.reason
+        rows.setdefault((region.name or "-", nodes, outcome), []).append(region)
+    if rows:
+        header = ("kernel", "times", "operators", "error", "speedup", "outcome")
+        print_table(header, (_row(key, regions) for key, regions in rows.items()))
+    for note in report.notes:
+        print(f"note: {note}")
+    print(f"{target}: {summary(report)}")
+
+
+def summary(report: Report) -> str:
+    """What came of the whole model, in one phrase."""
+    if not report.kept:
+        return "nothing fused; the model is the original"
+    n_nodes = sum(len(region.nodes) for region in report.kept)
+    text = f"{len(report.kept)} kernels for {n_nodes} operators"
+    if report.speedup is not None:
+        text += f", {report.speedup:.2f} times as fast (spread {report.spread or 0.0:.0%})"
+    return text
+
+
+def describe(nodes: tuple[str, ...], most: int = 6) -> str:
+    """Operator names, repeated ones counted, long lists cut."""
+    counts: dict[str, int] = {}
+    for node in nodes:
+        op_type = node.partition(" ")[0]
+        counts[op_type] = counts.get(op_type, 0) + 1
+    names = [f"{name}*{n}" if n > 1 else name for name, n in counts.items()]
+    return " ".join(names[:most]) + (" ..." if len(names) > most else "")
+
+
+def _row(key: tuple[str, str, str], regions: list[RegionReport]) -> tuple[str, ...]:
+    name, nodes, outcome = key
+    measured = regions[0].measured
+    error, speedup = measured.get("error"), measured.get("speedup")
+    return (
+        name,
+        str(len(regions)),
+        nodes,
+        "" if error is None else f"{error:.1e}",
+        "" if speedup is None else f"{speedup:.2f}",
+        outcome,
+    )

@@ -1,0 +1,69 @@
+"""One kernel, compiled once: equal text, signature and options give an equal, cached kernel.
+
+The cache holds the source and what was shown about it; a refusal is kept too, so that a warm
+run does not spend time to find it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.options import MappingOptions
+from tcfuse.ort.record import interface_to_json, source_from_json, source_to_json
+from tcfuse.store import Store, key_of, tool_digest
+from tcfuse.targets.base import Interface, KernelSource
+from tcfuse.targets.cpu import compile_kernel
+from tcfuse.tc.checked import CheckedDef
+
+KIND = "kernels"
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKernel:
+    """A kernel's source with the texts of the stages that led to it.
+
+    Attributes:
+        key: Names everything that determined it; verification and timing records hang on it.
+    """
+
+    key: str
+    source: KernelSource
+    proof: str
+    tree: str
+    mapped: str
+
+    @property
+    def name(self) -> str:
+        """The operator's name in the model."""
+        return self.source.name
+
+
+def compile_cached(
+    checked: CheckedDef, interface: Interface, hint: str, options: MappingOptions, store: Store
+) -> CompiledKernel:
+    """The kernel of a definition, from the cache if it was compiled before.
+
+    Raises:
+        UnsupportedError: The target cannot do it.
+    """
+    signature = interface_to_json(interface)
+    key = key_of(checked.definition, signature, hint, options.to_json(), tool_digest())
+    record = store.get(KIND, key)
+    if record is None:
+        try:
+            kernel = compile_kernel(checked, interface, hint, options)
+        except UnsupportedError as error:
+            store.put(KIND, key, {"refused": str(error)})
+            raise
+        record = {
+            "source": source_to_json(kernel.source),
+            "proof": str(kernel.proof),
+            "tree": str(kernel.tree),
+            "mapped": str(kernel.mapped),
+        }
+        store.put(KIND, key, record)
+    if "refused" in record:
+        raise UnsupportedError(record["refused"])
+    source = source_from_json(record["source"])
+    return CompiledKernel(key, source, record["proof"], record["tree"], record["mapped"])

@@ -1,0 +1,148 @@
+"""The order of the stages: from a model to the same model with kernels in it.
+
+This is the only module that knows the order.  Every stage is a function between named types;
+what a stage refuses (``UnsupportedError``) stays with ONNX Runtime, for the reason it gave.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import onnx_ir as ir
+
+from tcfuse import debug
+from tcfuse.attempt import Attempt, Compiled, Judgement, attempt_parts, dump, report
+from tcfuse.errors import UnsupportedError
+from tcfuse.graph.fusion import fuse_all
+from tcfuse.graph.load import load_model
+from tcfuse.graph.plan import FusionGroup, FusionPlan
+from tcfuse.graph.rewrite import rewrite
+from tcfuse.kernels import compile_cached
+from tcfuse.options import OptimizeOptions
+from tcfuse.ort.manifest import Report
+from tcfuse.ort.model_feeds import Wishes
+from tcfuse.result import Result, Source, given
+from tcfuse.store import Store
+from tcfuse.tc.compose import ComposeError, compose
+from tcfuse.tc.sema import check
+from tcfuse.trial import Trial, gate_all, shared_library, verify_all
+
+log = logging.getLogger(__name__)
+
+Progress: TypeAlias = Callable[[str], None]
+
+
+def _silent(text: str) -> None:
+    """Show no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What every step of one run shares."""
+
+    options: OptimizeOptions
+    store: Store
+    progress: Progress
+
+
+def optimize(source: Source, *, progress: Progress = _silent, **options: Any) -> Result:
+    """``source`` with its fusible regions compiled; it stays as it is.
+
+    Args:
+        source: A path, a ``ModelProto`` or an ``onnx_ir.Model``.
+        progress: Called with a line of text now and then.
+        options: ``OptimizeOptions`` by name, which are the flags of ``tcfuse optimize``.
+
+    Raises:
+        InputError: The model cannot be read.
+        OptionError: An option is not known, or names what the model does not have.
+        ToolchainError: There is no compiler, or it failed.
+    """
+    run = Run(OptimizeOptions.of(**options), Store.default(), progress)
+    wishes = Wishes(run.options.dim, run.options.input_shapes)
+    path = Path(source) if isinstance(source, str | Path) else None
+    model, plans, tried = _compile_model(source, run)
+    wishes.check(model)
+    judgement = _judge(model, path, tried, wishes, run)
+    kept = [attempt for attempt in tried if attempt.name in judgement.kept]
+    library = shared_library(kept, run.options.numerics, run.store) if kept else None
+    fused = rewrite(model, [a.replacement() for a in kept]) if kept else given(source)
+    told = report(str(path or ""), run.options, plans, tried, judgement)
+    return Result(fused, library, told, path)
+
+
+def explain(source: Source, *, progress: Progress = _silent, **options: Any) -> Report:
+    """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
+    run = Run(OptimizeOptions.of(**options), Store.default(), progress)
+    _, plans, tried = _compile_model(source, run)
+    names = frozenset(attempt.name for attempt in tried if attempt.name)
+    path = str(source) if isinstance(source, str | Path) else ""
+    return report(path, run.options, plans, tried, Judgement(names))
+
+
+def _compile_model(
+    source: Source, run: Run
+) -> tuple[ir.Model, tuple[FusionPlan, ...], list[Attempt]]:
+    """Load, plan, and compile every region; kernels with equal names have equal fallbacks."""
+    run.progress("loading")
+    model = load_model(source)
+    run.progress("planning")
+    plans = fuse_all(model)
+    groups = [group for plan in plans for group in plan.groups]
+    tried: list[Attempt] = []
+    bodies: dict[str, str] = {}
+    for count, group in enumerate(groups, 1):
+        run.progress(f"compiling region {count} of {len(groups)}")
+        for attempt in attempt_parts(group, lambda part: _attempt(part, model, run)):
+            if attempt.name and bodies.setdefault(attempt.name, attempt.body) != attempt.body:
+                attempt = _attempt(attempt.group, model, run, f"_{attempt.body[:6]}")
+            tried.append(attempt)
+    return model, plans, tried
+
+
+def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") -> Attempt:
+    """One region through every compiling stage.
+
+    Raises:
+        ComposeError: A node is in the way; the rest may work without it.
+    """
+    try:
+        composed = compose(group, model.opset_imports, run.options.numerics)
+        checked = check(composed.definition)
+        hint = f"{composed.definition.name}{suffix}"
+        kernel = compile_cached(
+            checked, composed.interface, hint, run.options.mapping, run.store
+        )
+    except ComposeError:
+        raise
+    except UnsupportedError as error:
+        return Attempt(group, reason=str(error))
+    except Exception as error:  # the one border where a fault of ours costs a region, not a run
+        log.warning("internal error in %s", group, exc_info=True)
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return Attempt(group, reason=f"internal error: {text[:300]}")
+    dump(kernel, checked)
+    return Attempt(group, Compiled(kernel, checked, composed.inputs, composed.outputs))
+
+
+def _judge(
+    model: ir.Model, path: Path | None, tried: Sequence[Attempt], wishes: Wishes, run: Run
+) -> Judgement:
+    """Verify, then time; what is wrong or does not pay goes."""
+    working = [attempt for attempt in tried if attempt.compiled is not None]
+    judgement = Judgement(frozenset(attempt.name for attempt in working))
+    if not working:
+        return judgement
+    run.progress(f"building {len(judgement.kept)} kernels")
+    library = shared_library(working, run.options.numerics, run.store)
+    trial = Trial(model, path, working, library, run.store)
+    if run.options.verify or debug.current().verify > 1:
+        judgement = judgement.after_verification(verify_all(trial, run.progress))
+    if run.options.gate and judgement.kept:
+        gated = gate_all(trial.only(judgement.kept), wishes, run.progress)
+        judgement = judgement.after_gate(gated)
+    return judgement

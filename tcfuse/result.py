@@ -1,0 +1,100 @@
+"""An optimized model in memory, and how it gets onto disk whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import onnx_ir as ir
+
+from tcfuse.errors import InputError
+from tcfuse.ort.inference import save_aside
+from tcfuse.ort.manifest import Report, library_path, manifest_path, sha256
+
+if TYPE_CHECKING:
+    import onnx
+
+Source: TypeAlias = "str | Path | onnx.ModelProto | ir.Model"
+MOST_BYTES = 1_900_000_000  # one protobuf holds 2 GiB at most
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What ``optimize`` returns.
+
+    Attributes:
+        model: The optimized model; the original one when nothing was fused.
+        library: The kernels; ``None`` when nothing was fused.
+        report: What was done and measured.
+        source: File the model came from, if any.
+    """
+
+    model: ir.Model
+    library: Path | None
+    report: Report
+    source: Path | None = None
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``path``, its library and its manifest; the model's path.
+
+        Everything is written to a temporary folder beside ``path`` and renamed at the end, the
+        model last, so that a process that dies leaves no file that looks finished and is not.
+        External data stays beside the model it belongs to.
+
+        Raises:
+            InputError: The folder cannot be written.
+        """
+        target = Path(path)
+        if target.suffix != ".onnx":
+            raise InputError(f"{target}: the output must end in .onnx")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcfuse-") as folder:
+                self._write(target, Path(folder))
+        except OSError as error:
+            raise InputError(
+                f"{target}: cannot be written: {error.strerror or error}"
+            ) from None
+        return target
+
+    def _write(self, target: Path, folder: Path) -> None:
+        """Fill ``folder`` with every file, then move them into place."""
+        model, library = folder / target.name, folder / library_path(target).name
+        self._write_model(model, target)
+        if self.library is not None:
+            shutil.copyfile(self.library, library)
+            library.chmod(0o755)
+        manifest = folder / manifest_path(target).name
+        written = sha256([("model", model), ("library", library)])
+        manifest.write_text(replace(self.report, sha256=written).to_json(), encoding="utf-8")
+        if self.library is None:
+            library_path(target).unlink(missing_ok=True)  # stale, of an earlier run
+        data = folder / f"{target.name}.data"
+        for file in (data, library, manifest, model):
+            if file.exists():
+                file.replace(target.parent / file.name)
+
+    def _write_model(self, path: Path, target: Path) -> None:
+        """Write the model to ``path`` as it must look when it lies at ``target``."""
+        tensors = [v.const_value for v in self.model.graph.initializers.values()]
+        external = [t for t in tensors if isinstance(t, ir.ExternalTensor)]
+        stays = (
+            self.source is not None and self.source.resolve().parent == target.resolve().parent
+        )
+        inside = sum(t.nbytes for t in tensors if t is not None and t not in external)
+        if (external and not stays) or inside > MOST_BYTES:
+            save_aside(self.model, path)
+        elif self.library is None and self.source is not None:
+            shutil.copyfile(self.source, path)  # byte for byte
+        else:
+            ir.save(self.model, path)
+
+
+def given(source: Source) -> ir.Model:
+    """The model of a source, as it was given."""
+    if isinstance(source, str | Path):
+        return ir.load(source)
+    return source if isinstance(source, ir.Model) else ir.from_proto(source)

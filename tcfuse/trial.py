@@ -1,0 +1,175 @@
+"""Try compiled kernels on the model they are for: are they right, and do they pay?
+
+Answers are kept in the store, addressed by the kernel, the machine and the versions, so that a
+warm run measures nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+
+from tcfuse.attempt import Attempt, Compiled
+from tcfuse.debug import current
+from tcfuse.graph.rewrite import rewrite
+from tcfuse.ort.gate import GateResult, Stage, gate
+from tcfuse.ort.inference import runtime
+from tcfuse.ort.library import build_library
+from tcfuse.ort.model_feeds import Wishes, shape_guesses
+from tcfuse.ort.subgraph import one_of_each
+from tcfuse.ort.timing import Ratio
+from tcfuse.ort.verify import Subject, Verification, verify_kernel
+from tcfuse.store import Store, key_of, tool_digest
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Kernels and the model they may go into.
+
+    Attributes:
+        model: The model before, as it was loaded.
+        path: Its file, if it has one; what ONNX Runtime would run without us.
+        attempts: Regions with a kernel.
+        library: Holds all kernels.
+    """
+
+    model: ir.Model
+    path: Path | None
+    attempts: Sequence[Attempt]
+    library: Path
+    store: Store
+
+    def kernels(self) -> dict[str, Compiled]:
+        """One region for each kernel, by the kernel's name."""
+        first: dict[str, Compiled] = {}
+        for attempt in self.attempts:
+            if attempt.compiled is not None:
+                first.setdefault(attempt.name, attempt.compiled)
+        return first
+
+    def only(self, names: frozenset[str]) -> Trial:
+        """The same trial with those kernels."""
+        return replace(self, attempts=[a for a in self.attempts if a.name in names])
+
+    def build(self, names: frozenset[str]) -> ir.Model:
+        """The model with the kernels of those names."""
+        return rewrite(self.model, [a.replacement() for a in self.attempts if a.name in names])
+
+
+def shared_library(attempts: Sequence[Attempt], numerics: str, store: Store) -> Path:
+    """The library of those regions' kernels, in the cache; ``strict`` contracts nothing."""
+    contract = "off" if numerics == "strict" else "fast"
+    unique = {a.name: a.compiled.kernel for a in attempts if a.compiled is not None}
+    key = key_of(sorted(k.key for k in unique.values()), contract, current().cxx, tool_digest())
+    path = store.root / "libraries" / key[:2] / f"{key}.so"
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        build_library([k.source for k in unique.values()], path, contract=contract)
+    return path
+
+
+def verify_all(trial: Trial, progress: Callable[[str], None]) -> dict[str, Verification]:
+    """Run every kernel against its original; from the store where that was done before."""
+    found: dict[str, Verification] = {}
+    nodes: dict[str, ir.Node] = {}
+    model: ir.Model | None = None
+    kernels = trial.kernels()
+    for count, (name, compiled) in enumerate(kernels.items(), 1):
+        interface = compiled.kernel.source.interface
+        key = key_of(compiled.kernel.key, runtime().__version__, tool_digest())
+        record = trial.store.get("verifications", key)
+        if record is None:
+            progress(f"verifying kernel {count} of {len(kernels)}")
+            if model is None:
+                model = trial.build(frozenset(kernels))
+                nodes = one_of_each(model)
+            subject = Subject(model, nodes[name], trial.library, compiled.checked, interface)
+            record = asdict(verify_kernel(subject))
+            trial.store.put("verifications", key, record)
+        found[name] = Verification(**record)
+    return found
+
+
+def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], None]) -> GateResult:
+    """Keep what pays; from the store where that was measured before."""
+    guesses = tuple(shape_guesses(trial.model, wishes))
+    kernels = trial.kernels()
+    fused = trial.build(frozenset(kernels))
+    key = key_of(
+        structure(fused),
+        [compiled.kernel.key for compiled in kernels.values()],
+        guesses,
+        machine(),
+        runtime().__version__,
+        tool_digest(),
+    )
+    record = trial.store.get("gates", key)
+    if record is not None:
+        return gate_from_json(record)
+    progress(f"timing {len(kernels)} kernels and the model")
+    nodes = one_of_each(fused)
+    stage = Stage(
+        original=trial.model,
+        baseline=trial.path or trial.model,
+        build=trial.build,
+        library=trial.library,
+        fused=fused,
+        kernels={n: (nodes[n], c.kernel.source.interface) for n, c in kernels.items()},
+        guesses=guesses,
+    )
+    result = gate(stage)
+    trial.store.put("gates", key, gate_to_json(result))
+    return result
+
+
+def gate_to_json(result: GateResult) -> dict[str, Any]:
+    """A gate's result as JSON; ``gate_from_json`` reads it back."""
+    return {
+        "kept": sorted(result.kept),
+        "dropped": dict(result.dropped),
+        "alone": {name: asdict(ratio) for name, ratio in result.alone.items()},
+        "whole": None if result.whole is None else asdict(result.whole),
+        "note": result.note,
+    }
+
+
+def gate_from_json(record: Mapping[str, Any]) -> GateResult:
+    """The gate's result a record describes."""
+    return GateResult(
+        kept=frozenset(record["kept"]),
+        dropped=record["dropped"],
+        alone={name: Ratio(**ratio) for name, ratio in record["alone"].items()},
+        whole=None if record["whole"] is None else Ratio(**record["whole"]),
+        note=record["note"],
+    )
+
+
+def structure(model: ir.Model) -> str:
+    """A digest of everything about a model that matters for its speed, weights left out."""
+    parts: list[str] = []
+    for node in model.graph.all_nodes():
+        sizes = [f"{v.dtype}{v.shape}" if v is not None else "" for v in node.inputs]
+        attributes = [
+            f"{a.name}={a.value}"
+            for a in node.attributes.values()
+            if a.type not in (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH)
+        ]
+        parts.append(f"{node.domain}:{node.op_type} {sizes} {attributes}")
+    return key_of(*parts)
+
+
+@functools.cache
+def machine() -> str:
+    """The processor's name and number of cores."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {len(names)}"
