@@ -6,7 +6,7 @@ point, ``{T}`` for the output's element type, and attributes stand under their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -27,33 +27,35 @@ from tcfuse.types import TensorType
 Templates: TypeAlias = Mapping[str, str]
 
 
-def parameters(
-    call: OpCall, static: frozenset[int] = frozenset()
-) -> dict[str, TensorType | None]:
-    """Names for the inputs of a pointwise operator: ``X``, or ``A``, ``B``, ..."""
+def parameters(call: OpCall, inputs: Sequence[str]) -> dict[str, TensorType | None]:
+    """Names for the inputs of a node: ``inputs`` if given, else ``X``, or ``A``, ``B``, ..."""
     count = len(call.inputs)
-    if count == 1:
-        return {"X": call.inputs[0]}
-    letters = count <= 4
-    return {
-        "ABCD"[k] if letters else f"X{k}": type_
-        for k, type_ in enumerate(call.inputs)
-        if k not in static
-    }
+    if not inputs:
+        inputs = (
+            ("X",) if count == 1 else "ABCD" if count <= 4 else [f"X{k}" for k in range(count)]
+        )
+    return dict(zip(inputs, call.inputs, strict=False))
 
 
-def pointwise(call: OpCall, value: str, lets: Templates | None = None, **words: str) -> str:
+def pointwise(
+    call: OpCall,
+    value: str,
+    lets: Templates | None = None,
+    inputs: Sequence[str] = (),
+    **words: str,
+) -> str:
     """The definition of an operator whose output is ``value`` at every point.
 
     Args:
         call: The node.
         value: Template of the right side.
         lets: Templates of named subexpressions.
+        inputs: Names of the inputs.
         words: What other placeholders stand for.
     """
     output = only_output(call)
     point = loops(output.shape)
-    params = parameters(call)
+    params = parameters(call, inputs)
     operands = [
         at(name, broadcast(type_, point)) if type_ else "" for name, type_ in params.items()
     ]
@@ -77,6 +79,7 @@ class Row:
         integer: Template for integer inputs, where it differs.
         attributes: Float attributes that the templates mention, with their defaults.
         lets: Templates of named subexpressions.
+        inputs: Names of the inputs.
         domain: The operator's domain.
     """
 
@@ -85,6 +88,7 @@ class Row:
     integer: str | None = None
     attributes: Mapping[str, float] = field(default_factory=dict)
     lets: Templates = field(default_factory=dict)
+    inputs: tuple[str, ...] = ()
     domain: str = ""
 
     def lower(self, call: OpCall) -> str:
@@ -92,7 +96,7 @@ class Row:
         words = {name: attribute(call, name, value) for name, value in self.attributes.items()}
         use_integer = self.integer is not None and not needed(call, 0).dtype.is_float
         value = self.integer if use_integer and self.integer is not None else self.value
-        return pointwise(call, value, self.lets, **words)
+        return pointwise(call, value, self.lets, self.inputs, **words)
 
 
 def register(table: Mapping[str, Row]) -> None:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tcfuse.errors import UnsupportedError
-from tcfuse.opdef import INDICES, OpCall
+from tcfuse.opdef import INDICES, OpCall, same_size
 from tcfuse.types import DType, Size, TensorType
 
 Loop: TypeAlias = tuple[str, Size]
@@ -84,7 +84,8 @@ def product(sizes: Iterable[Size]) -> str:
             texts.append(size if size.isidentifier() else f"({size})")
     if not texts:
         return str(known)
-    return f"({' * '.join(texts if known == 1 else [str(known), *texts])})"
+    factors = texts if known == 1 else [str(known), *texts]
+    return factors[0] if len(factors) == 1 else f"({' * '.join(factors)})"
 
 
 def plus(value: str, offset: Size) -> str:
@@ -103,6 +104,20 @@ def minus(value: str, offset: Size) -> str:
     if isinstance(offset, int):
         return plus(value, -offset)
     return f"{value} - {offset}" if offset.isidentifier() else f"{value} - ({offset})"
+
+
+def stepped(index: str, step: int, start: Size) -> str:
+    """``start + step * index``, as short as it goes."""
+    if step == 0:
+        return str(start)
+    scaled = index if abs(step) == 1 else f"{abs(step)} * {index}"
+    return plus(scaled, start) if step > 0 else f"{start} - {scaled}"
+
+
+def select(condition: str, then: str, otherwise: str) -> str:
+    """``condition ? then : otherwise``, with other ternaries in it in parentheses."""
+    then, otherwise = (f"({t})" if " ? " in t else t for t in (then, otherwise))
+    return f"{condition} ? {then} : {otherwise}"
 
 
 def widened(dtype: DType, value: str) -> str:
@@ -141,7 +156,7 @@ def require_equal(a: Size, b: Size) -> None:
     Raises:
         UnsupportedError: They are not.
     """
-    if a != b:
+    if not same_size(a, b):
         raise UnsupportedError(f"cannot show that {a} and {b} agree")
 
 

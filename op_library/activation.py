@@ -24,7 +24,7 @@ GELU_TANH = (
 TABLE: dict[str, Row] = {
     "Relu": Row(6, "max({0}, 0)"),
     "LeakyRelu": Row(6, "{0} < 0 ? {alpha} * {0} : {0}", attributes={"alpha": 0.01}),
-    "PRelu": Row(7, "{0} < 0 ? {1} * {0} : {0}"),
+    "PRelu": Row(7, "{0} < 0 ? {1} * {0} : {0}", inputs=("X", "Slope")),
     "Elu": Row(6, "{0} < 0 ? {alpha} * expm1({0}) : {0}", attributes={"alpha": 1.0}),
     "Selu": Row(
         6,
@@ -60,7 +60,11 @@ CONTRIB_TABLE: dict[str, Row] = {
         1, "{0} * sigmoid({alpha} * {0})", attributes={"alpha": 1.702}, domain=MICROSOFT
     ),
     "BiasGelu": Row(
-        1, GELU.replace("{0}", "shifted"), lets={"shifted": "{0} + {1}"}, domain=MICROSOFT
+        1,
+        GELU.replace("{0}", "shifted"),
+        lets={"shifted": "{0} + {1}"},
+        inputs=("X", "Bias"),
+        domain=MICROSOFT,
     ),
 }
 register(CONTRIB_TABLE)
@@ -81,7 +85,8 @@ def fast_gelu(call: OpCall) -> str:
     """Gelu by tanh, of the input plus an optional bias."""
     if call.input(1) is None:
         return pointwise(call, GELU_TANH)
-    return pointwise(call, GELU_TANH.replace("{0}", "shifted"), {"shifted": "{0} + {1}"})
+    shifted = {"shifted": "{0} + {1}"}
+    return pointwise(call, GELU_TANH.replace("{0}", "shifted"), shifted, ("X", "Bias"))
 
 
 def lowest(dtype: DType) -> str | None:
@@ -104,7 +109,8 @@ def clip(call: OpCall, low: str | None, high: str | None) -> str:
     A bound of ``None`` does nothing.
     """
     value = "{0}" if low is None else f"max({{0}}, {low})"
-    return pointwise(call, value if high is None else f"min({value}, {high})")
+    bounded = value if high is None else f"min({value}, {high})"
+    return pointwise(call, bounded, inputs=("X", "Min", "Max"))
 
 
 @onnx_op("Clip", since=6, kind=Kind.ELEMENTWISE)

@@ -14,11 +14,14 @@ from op_library._text import (
     broadcast,
     definition,
     loops,
+    minus,
     names,
     needed,
     only_output,
     require_equal,
     statement,
+    stepped,
+    total,
 )
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
@@ -104,24 +107,22 @@ def progression(indices: np.ndarray, size: Size, inner: Sequence[str]) -> str | 
     if indices.ndim > 1 or indices.size == 0:
         return None
     values = indices.reshape(-1).astype(np.int64)
-    base = ""
+    base: Size = 0
     if isinstance(size, int):
         values = np.where(values < 0, values + size, values)
         if values.min() < 0 or values.max() >= size:
             return None
     elif values.max() < 0:
-        base = f"{size} - "
-        values = -values
+        base = size
     elif values.min() < 0:
         return None
-    steps = np.diff(values)
-    if len(steps) and np.any(steps != steps[0]):
+    steps = {int(step) for step in np.diff(values)}
+    if len(steps) > 1:
         return None
-    first, step = int(values[0]), int(steps[0]) if len(steps) else 0
-    if base:
-        first, step = -first, -step
-    term = f" + {step} * {inner[0]}" if step else ""
-    return f"{size} - {-first}{term}" if base else f"{first}{term}"
+    start = (
+        total([base, int(values[0])]) if values[0] >= 0 else minus(str(base), -int(values[0]))
+    )
+    return stepped(inner[0], steps.pop(), start) if steps else str(start)
 
 
 @onnx_op("DepthToSpace", since=1, kind=Kind.MOVEMENT)
@@ -146,10 +147,11 @@ def space_to_depth(call: OpCall) -> str:
     image, channel, row, column = names(loops(only_output(call).shape))
     channels = constant_channels(x.shape[1])
     if mode == "DCR":
-        source, inside = f"{channel} % {channels}", f"{channel} / {channels}"
+        source = f"{channel} % {channels}"
+        down, right = f"{channel} / {channels * block}", f"{channel} / {channels} % {block}"
     else:
-        source, inside = f"{channel} / {block * block}", f"{channel} % {block * block}"
-    down, right = f"{inside} / {block}", f"{inside} % {block}"
+        source = f"{channel} / {block * block}"
+        down, right = f"{channel} / {block} % {block}", f"{channel} % {block}"
     subscripts = (image, source, f"{row} * {block} + {down}", f"{column} * {block} + {right}")
     return moved(call, subscripts)
 

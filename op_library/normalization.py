@@ -79,12 +79,14 @@ def output(call: OpCall, k: int) -> TensorType | None:
     return call.outputs[k] if k < len(call.outputs) else None
 
 
-def row_output(rows: Rows, name: str, temporary: str, type_: TensorType | None) -> list[str]:
+def row_output(
+    rows: Rows, name: str, temporary: str, source: DType, type_: TensorType | None
+) -> list[str]:
     """The statement that copies a row's statistic to an output, if the output is used."""
     if type_ is None:
         return []
-    cast = f"{type_.dtype.tc}({rows.at_row(temporary)})"
-    return [statement(name, rows.with_ones(), cast)]
+    value = converted(rows.at_row(temporary), source, type_.dtype)
+    return [statement(name, rows.with_ones(), value)]
 
 
 def first_output(call: OpCall) -> TensorType:
@@ -119,8 +121,8 @@ def layer_normalization(call: OpCall) -> str:
     body = [
         *moments(rows, value, x.dtype, attribute(call, "epsilon", 1e-5)),
         rows.each_point("Y", converted(result, x.dtype, y.dtype)),
-        *row_output(rows, "Mean", "Center", mean),
-        *row_output(rows, "InvStdDev", "Scaling", deviation),
+        *row_output(rows, "Mean", "Center", x.dtype, mean),
+        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
     ]
     returns = {"Y": y, "Mean": mean, "InvStdDev": deviation}
     return definition(call, {"X": x, "Scale": scale, "B": bias}, returns, body)
@@ -144,7 +146,7 @@ def rms_normalization(call: OpCall) -> str:
     body = [
         *root_mean_square(rows, value, attribute(call, "epsilon", 1e-5)),
         rows.each_point("Y", converted(result, x.dtype, y.dtype)),
-        *row_output(rows, "InvStdDev", "Scaling", deviation),
+        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
     ]
     return definition(call, {"X": x, "Scale": scale}, {"Y": y, "InvStdDev": deviation}, body)
 
@@ -197,7 +199,7 @@ def skip_definition(
         for name, type_ in params.items()
         if type_ and name in ("X", "Skip", "Bias")
     )
-    y, mean = first_output(call), output(call, 1)
+    x, y, mean = needed(call, 0), first_output(call), output(call, 1)
     deviation, sum_ = output(call, 2), output(call, 3)
     if mean and "Shift" not in params:
         raise UnsupportedError(f"{call.op_type} with its mean as an output")
@@ -205,8 +207,8 @@ def skip_definition(
         rows.each_point("Added", added),
         *statistics,
         rows.each_point("Y", result),
-        *row_output(rows, "Mean", "Center", mean),
-        *row_output(rows, "InvStdDev", "Scaling", deviation),
+        *row_output(rows, "Mean", "Center", x.dtype, mean),
+        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
     ]
     if sum_:
         body.append(rows.each_point("Total", rows.at_point("Added")))

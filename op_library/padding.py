@@ -24,6 +24,7 @@ from op_library._text import (
     only_output,
     plus,
     require_equal,
+    select,
     statement,
     total,
 )
@@ -119,12 +120,12 @@ def constant_value(
         if border.before > 0:
             tests.append(f"{index} >= {border.before}")
         if border.after > 0:
-            tests.append(f"{minus(index, border.before)} < {size}")
+            tests.append(f"{index} < {plus(str(size), border.before)}")
     subscripts = [
         minus(index, border.before) for (index, _), border in zip(point, borders, strict=True)
     ]
     inside = at("X", subscripts)
-    return f"{' && '.join(tests)} ? {inside} : {fill}" if tests else inside
+    return select(" && ".join(tests), inside, fill) if tests else inside
 
 
 def mirrored_value(
@@ -148,10 +149,10 @@ def mirrored_value(
         if border.after > 0:
             subscripts[d] = after
             end = plus(border.stop(x.shape[d]), border.before)
-            value = f"({index} < {end} ? {value} : {nest(others)})"
+            value = select(f"{index} < {end}", value, nest(others))
         if border.before > 0:
             subscripts[d] = before
-            value = f"({index} < {border.before} ? {nest(others)} : {value})"
+            value = select(f"{index} < {border.before}", nest(others), value)
         subscripts[d] = inside
         return value
 

@@ -19,7 +19,9 @@ from op_library._text import (
     only_output,
     plus,
     require_equal,
+    select,
     statement,
+    stepped,
     total,
 )
 from op_library.movement import moved
@@ -86,21 +88,18 @@ def cut(size: Size, loop: Loop, start: int, end: int, step: int) -> str:
         UnsupportedError: Where it starts depends on a size that is not constant.
     """
     index, extent = loop
-    scaled = index if step == 1 else f"{step} * {index}"
     if isinstance(size, int):
         taken = range(*slice(start, end, step).indices(size))
         require_equal(len(taken), extent)
-        if step == -1:
-            return minus(str(taken.start), index)
-        return plus(scaled, taken.start)
+        return stepped(index, step, taken.start)
     if step > 0 and start >= 0:
-        return plus(scaled, start)
+        return stepped(index, step, start)
     if step == 1 and end >= FAR:
-        return f"{index} + {minus(size, extent)}"
+        return plus(index, minus(size, extent))
     if step == 1 and end < 0 and extent == end - start:
-        return f"{index} + {size} - {-start}"
+        return plus(index, minus(size, -start))
     if step == -1 and (start == -1 or start >= FAR):
-        return f"{size} - 1 - {index}"
+        return stepped(index, step, minus(size, 1))
     raise UnsupportedError(f"Slice [{start}:{end}:{step}] of a dimension of size {size}")
 
 
@@ -188,6 +187,4 @@ def choose(index: str, pieces: Sequence[tuple[Size, str]]) -> str:
         return pieces[0][1]
     middle = len(pieces) // 2
     left, right = choose(index, pieces[:middle]), choose(index, pieces[middle:])
-    right = f"({right})" if len(pieces) - middle > 1 else right
-    left = f"({left})" if middle > 1 else left
-    return f"{index} < {pieces[middle][0]} ? {left} : {right}"
+    return select(f"{index} < {pieces[middle][0]}", left, right)

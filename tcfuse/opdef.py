@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
@@ -81,7 +82,9 @@ class OpCall:
         assert first is not None
         axis = int(self.attributes.get(name, default))
         if not -first.rank <= axis < max(first.rank, 1):
-            raise UnsupportedError(f"axis {axis} of {self.op_type} is outside rank {first.rank}")
+            raise UnsupportedError(
+                f"axis {axis} of {self.op_type} is outside rank {first.rank}"
+            )
         return axis % max(first.rank, 1)
 
 
@@ -156,6 +159,27 @@ def registered() -> tuple[OpDef, ...]:
     return tuple(sorted(everything, key=lambda d: (d.domain, d.op_type, d.since)))
 
 
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(\d+)\s*\*\s*)?(?:(\d+)|([A-Za-z_]\w*))\s*")
+
+
 def same_size(a: Size, b: Size) -> bool:
-    """Whether two sizes are known to be equal: the same number or the same text."""
-    return a == b
+    """Whether two sizes are known to be equal: ``H + H`` and ``2*H`` are."""
+    if a == b or isinstance(a, int) or isinstance(b, int):
+        return a == b
+    left, right = _terms(a), _terms(b)
+    return left is not None and left == right
+
+
+def _terms(size: str) -> dict[str, int] | None:
+    """The coefficients of a sum of multiples of names; ``None`` when it is something else."""
+    terms: dict[str, int] = {}
+    position = 0
+    while position < len(size):
+        match = _TERM.match(size, position)
+        if match is None or (position > 0 and not match[1]):
+            return None
+        sign, factor, constant, name = match.groups()
+        value = int(factor or 1) * int(constant or 1) * (-1 if sign == "-" else 1)
+        terms[name or ""] = terms.get(name or "", 0) + value
+        position = match.end()
+    return {name: value for name, value in terms.items() if value}
