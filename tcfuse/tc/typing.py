@@ -144,7 +144,7 @@ def type_of(
 
     def combine(node: Expr, operands: tuple[Type, ...]) -> Type:
         try:
-            return _type(node, operands, tensors, lets)
+            return node_type(node, operands, tensors, lets)
         except TcError as error:
             if error.span or not node.span:
                 raise
@@ -153,7 +153,7 @@ def type_of(
     return fold(expr, combine)
 
 
-def _type(
+def node_type(
     node: Expr,
     operands: tuple[Type, ...],
     tensors: Mapping[str, TensorType],
