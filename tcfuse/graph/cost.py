@@ -1,0 +1,192 @@
+"""What a region costs: bytes moved, arithmetic, launches, and a time made of them.
+
+The numbers order regions and decide close calls before anything is compiled; the gate measures
+what survives.  So they need the right ratios, not the right microseconds.  The table is one
+thread of a Sapphire-Rapids-class core running ONNX Runtime 1.32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from tcfuse.graph.plan import FusionGroup
+from tcfuse.graph.shapes import dims
+from tcfuse.types import DType
+
+DEFAULT_SIZE = 128
+"""Value of a size that is only known by name."""
+
+VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators that move nothing when ONNX Runtime runs them on its own buffers."""
+
+PARTIAL = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
+"""Operators that read no more of their first input than they write."""
+
+OPERATIONS: Mapping[str, float] = {
+    "Acos": 20, "Acosh": 20, "Asin": 20, "Asinh": 20, "Atan": 16, "Atanh": 20,
+    "Celu": 14, "Cos": 14, "Cosh": 16, "Div": 8, "Elu": 14, "Erf": 14, "Exp": 12,
+    "Gelu": 16, "LayerNormalization": 6, "Log": 12, "LogSoftmax": 16, "Mish": 28, "Mod": 10,
+    "Pow": 8, "Reciprocal": 8, "Selu": 14, "Sigmoid": 16, "Sin": 14, "Sinh": 16, "Softmax": 16,
+    "Softplus": 24, "Softsign": 9, "Sqrt": 8, "Tan": 20, "Tanh": 16,
+}  # fmt: skip
+"""Cycles a vector of 16 lanes takes; operators that are not listed take one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Measured rates of one core.
+
+    Attributes:
+        hertz: Clock while running wide vectors.
+        native_us: Fixed cost of one of ONNX Runtime's nodes.
+        fused_us: Fixed cost of a custom operator, its calls into the C API included.
+        bandwidth: (working set in bytes, bytes a microsecond), smallest first; read plus write.
+        rates: Bytes a microsecond of native kernels that stay below the bandwidth.
+    """
+
+    hertz: float = 2.4e9
+    native_us: float = 0.30
+    fused_us: float = 0.45
+    bandwidth: tuple[tuple[float, float], ...] = (
+        (1 << 20, 60e3),
+        (1 << 24, 21e3),
+        (math.inf, 12e3),
+    )
+    rates: Mapping[str, float] = field(default_factory=lambda: NATIVE_RATES)
+
+    def copy_rate(self, working_set: float) -> float:
+        """Bytes a microsecond of a plain copy of that size."""
+        return next(rate for limit, rate in self.bandwidth if working_set <= limit)
+
+
+NATIVE_RATES: Mapping[str, float] = {
+    "Add": 18e3, "And": 6e3, "BatchNormalization": 18e3, "BiasGelu": 8e3, "Cast": 21e3,
+    "Clip": 20e3, "Concat": 17e3, "Cos": 3.4e3, "DequantizeLinear": 14e3, "Div": 20e3,
+    "Equal": 2.7e3, "Erf": 13e3, "Exp": 19e3, "Expand": 16e3, "FastGelu": 7e3, "Gather": 6.6e3,
+    "GatherND": 18e3, "Gelu": 8e3, "Greater": 6e3, "GreaterOrEqual": 6e3,
+    "GroupNormalization": 5e3, "HardSigmoid": 18e3, "HardSwish": 8e3,
+    "InstanceNormalization": 9e3,
+    "LayerNormalization": 8e3, "Less": 6e3, "LessOrEqual": 6e3, "Log": 19e3, "LogSoftmax": 9e3,
+    "LpNormalization": 4e3, "Max": 18e3, "Min": 18e3, "Mish": 0.5e3, "Mul": 18e3, "Not": 6e3,
+    "Or": 6e3, "Pad": 12e3, "Pow": 15e3, "QuantizeLinear": 15e3, "QuickGelu": 17e3,
+    "ReduceMean": 20e3, "ReduceSum": 13e3, "Relu": 42e3, "Sigmoid": 17e3, "Sin": 3.4e3,
+    "Slice": 13e3, "Softmax": 9e3, "Softplus": 0.5e3, "Split": 13e3, "Sub": 22e3, "Tan": 2e3,
+    "Tanh": 17e3, "Transpose": 10e3, "Where": 5.8e3,
+}  # fmt: skip
+"""Bytes in and out a microsecond of ONNX Runtime's CPU kernels, as measured in whole models."""
+
+MACHINE = Machine()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a region moves and computes.
+
+    Attributes:
+        bytes_in: Bytes of the values it reads, each once.
+        bytes_out: Bytes of the values others need.
+        bytes_between: Bytes of the values that stay inside, each written and read once.
+        flops: Scalar operations, weighted by what they cost.
+        kernels: Kernels ONNX Runtime would launch.
+        native_us: Time of those kernels.
+    """
+
+    bytes_in: int
+    bytes_out: int
+    bytes_between: int
+    flops: float
+    kernels: int
+    native_us: float
+
+    @property
+    def fused_us(self) -> float:
+        """Time of one kernel for the whole region."""
+        moved = self.bytes_in + self.bytes_out
+        arithmetic = self.flops / 16 / MACHINE.hertz * 1e6
+        return MACHINE.fused_us + max(moved / MACHINE.copy_rate(moved), arithmetic)
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the fused kernel is expected to be."""
+        return self.native_us / self.fused_us
+
+
+def elements(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
+    """Elements of ``value``; sizes that are not given count as ``DEFAULT_SIZE``.
+
+    A value of unknown shape counts as one element: nothing is known to be gained by it.
+    """
+    shape = dims(value)
+    if shape is None:
+        return 1
+    count = 1
+    for size in shape:
+        if not isinstance(size, int):
+            known = {s: (sizes or {}).get(str(s), DEFAULT_SIZE) for s in size.free_symbols}
+            size = int(size.subs(known))
+        count *= max(size, 0)
+    return count
+
+
+def n_bytes(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
+    """Bytes of ``value``; an unknown element type counts as four bytes."""
+    dtype = DType.from_onnx(int(value.dtype)) if value.dtype is not None else None
+    return elements(value, sizes) * (dtype.bytes if dtype else 4)
+
+
+def node_us(node: ir.Node, sizes: Mapping[str, int] | None = None) -> float:
+    """Time of ONNX Runtime's kernel for ``node``."""
+    if node.op_type in VIEWS:
+        return MACHINE.native_us
+    read = dict.fromkeys(v for v in node.inputs if v is not None)
+    moved = sum(_read_bytes(v, (node,), sizes) for v in read)
+    moved += sum(n_bytes(v, sizes) for v in node.outputs)
+    rate = min(MACHINE.rates.get(node.op_type, 15e3), MACHINE.copy_rate(moved))
+    return MACHINE.native_us + moved / rate
+
+
+def estimate(group: FusionGroup, sizes: Mapping[str, int] | None = None) -> Estimate:
+    """What ``group`` costs as it is and fused.
+
+    Args:
+        group: The region.
+        sizes: Values of named sizes; ``DEFAULT_SIZE`` for the others.
+    """
+    visible = set(group.outputs)
+    inside = [v for node in group.nodes for v in node.outputs if v not in visible and v.uses()]
+    return Estimate(
+        bytes_in=sum(_read_bytes(v, group.nodes, sizes) for v in group.inputs),
+        bytes_out=sum(n_bytes(v, sizes) for v in group.outputs),
+        bytes_between=2 * sum(n_bytes(v, sizes) for v in inside),
+        flops=sum(_flops(node, sizes) for node in group.nodes),
+        kernels=sum(node.op_type not in VIEWS for node in group.nodes),
+        native_us=sum(node_us(node, sizes) for node in group.nodes),
+    )
+
+
+def _read_bytes(
+    value: ir.Value, readers: Collection[ir.Node], sizes: Mapping[str, int] | None
+) -> int:
+    """Bytes of ``value`` that ``readers`` touch: a Gather reads only what it keeps."""
+    kept = 0
+    for user, position in value.uses():
+        if user not in readers:
+            continue
+        if user.op_type not in PARTIAL or position != 0:
+            return n_bytes(value, sizes)
+        kept += sum(n_bytes(output, sizes) for output in user.outputs)
+    return min(kept, n_bytes(value, sizes))
+
+
+def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
+    """Weighted scalar operations of ``node``: on its largest operand, since it may reduce."""
+    if node.op_type in VIEWS:
+        return 0
+    read = () if node.op_type in PARTIAL else node.inputs
+    values = [v for v in (*read, *node.outputs) if v is not None]
+    largest = max((elements(value, sizes) for value in values), default=0)
+    return largest * OPERATIONS.get(node.op_type, 1)

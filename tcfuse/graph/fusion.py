@@ -1,0 +1,78 @@
+"""The fusion pass: which nodes of a graph become one kernel, and why the others do not.
+
+Legal nodes are grown into maximal convex regions (``graph.regions``), which are then pruned to
+what is worth a kernel (``graph.worth``).  Every node of the graph is in one group or in one
+rejection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import onnx_ir as ir
+
+from tcfuse.graph.boundary import group_of, split
+from tcfuse.graph.cuts import cut_shared
+from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
+from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
+from tcfuse.graph.regions import bodies, grow, node_graph, topological
+from tcfuse.graph.shape_math import shape_arithmetic
+from tcfuse.graph.worth import pruner
+
+__all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "split"]
+
+
+def fuse(
+    graph: ir.Graph, opsets: Mapping[str, int], *, conservative: bool = True
+) -> FusionPlan:
+    """The regions of one graph; the bodies of its control flow are plans of their own.
+
+    Args:
+        graph: The main graph or the body of an If, a Loop or a Scan.
+        opsets: What the model imports.
+        conservative: Leave to ONNX Runtime what it does well: single cheap nodes, and what it
+            fuses itself.  Otherwise everything that is legal and more than a copy is fused.
+    """
+    dag = node_graph(graph)
+    order = topological(dag)
+    reasons: dict[ir.Node, str] = {}
+    sizes, folded = shape_arithmetic(order), constant_nodes(order)
+    for node in order:
+        verdict = may_join(Candidate(node, opsets, node in sizes, node in folded))
+        if not verdict:
+            reasons[node] = verdict.reason or ""
+    members = {node for node in order if node not in reasons}
+    pruning = pruner(order, opsets, conservative=conservative)
+    regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
+    kept = pruning.prune(regions)
+    reasons.update(pruning.reasons)
+    groups = tuple(group_of(nodes, opsets) for nodes in kept)
+    fused = {node for group in groups for node in group.nodes}
+    rejections = tuple(Rejection(node, reasons[node]) for node in order if node not in fused)
+    return FusionPlan(graph, groups, rejections)
+
+
+def fuse_all(model: ir.Model, *, conservative: bool = True) -> tuple[FusionPlan, ...]:
+    """The plans of the main graph and of every body in it, outermost first.
+
+    Bodies of the model's own functions are left out: one body serves several calls, whose
+    shapes may differ.
+    """
+    opsets = model.opset_imports
+    return tuple(fuse(g, opsets, conservative=conservative) for g in graphs_of(model))
+
+
+def graphs_of(model: ir.Model) -> tuple[ir.Graph, ...]:
+    """The main graph and every control-flow body below it, outermost first."""
+    found = [model.graph]
+    for graph in found:  # grows while it is walked
+        found.extend(body for node in graph for body in bodies(node))
+    return tuple(found)
+
+
+def describe(group: FusionGroup) -> str:
+    """One line about ``group``: its operators, repeated ones counted."""
+    counts: dict[str, int] = {}
+    for node in group.nodes:
+        counts[node.op_type] = counts.get(node.op_type, 0) + 1
+    return " ".join(f"{op}*{n}" if n > 1 else op for op, n in counts.items())

@@ -1,0 +1,196 @@
+"""Which legal regions are worth a kernel.
+
+A region loses nodes at its border first: views, which cost nothing outside; copies that would
+only grow the kernel; and nodes that ONNX Runtime merges into a neighbour that stays with it.
+Taking away a node that nothing in the region precedes, or nothing follows, keeps the rest
+convex.  What is left is kept when it is more than one cheap node, is not what ONNX Runtime
+makes one kernel of anyway, and is expected to be faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from tcfuse.graph import native
+from tcfuse.graph.boundary import components, group_of
+from tcfuse.graph.cost import elements, estimate, n_bytes, node_us
+from tcfuse.graph.layout import blocked_values, reorder_us
+from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
+from tcfuse.opdef import Kind
+
+MIN_SPEEDUP = 1.05
+"""Expected speedup below which a region is not tried."""
+
+MIN_GAIN_US = 0.2
+"""Expected gain below which it drowns in the cost of calling a custom operator."""
+
+FOREIGN_BYTES = 4
+"""A movement at the border goes when it moves this many times what it shares with the rest."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pruner:
+    """Prunes the regions of one graph.
+
+    Attributes:
+        opsets: What the model imports.
+        blocked: Values ONNX Runtime keeps in its blocked layout.
+        conservative: Whether a region must be expected to win; otherwise it only has to be one.
+        reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
+    """
+
+    opsets: Mapping[str, int]
+    blocked: frozenset[ir.Value]
+    conservative: bool
+    reasons: dict[ir.Node, str] = field(default_factory=dict)
+    absorbed: native.Absorbed = field(default_factory=dict)
+
+    def prune(self, regions: Sequence[Sequence[ir.Node]]) -> list[list[ir.Node]]:
+        """What is left of ``regions``, each in topological order."""
+        kept: list[list[ir.Node]] = []
+        for region in regions:
+            parts = components(self._trim(list(region)))
+            for part in parts:
+                # Cutting a view that held two parts together may leave views at new borders.
+                trimmed = self._trim(part) if len(parts) > 1 else part
+                verdict = self.worthwhile(trimmed) if trimmed else Verdict("nothing is left")
+                if verdict:
+                    kept.append(trimmed)
+                else:
+                    self.reasons.update(dict.fromkeys(trimmed, verdict.reason or ""))
+        return kept
+
+    def kind(self, node: ir.Node) -> Kind:
+        """The kind of a member."""
+        return definition_of(node, self.opsets).kind
+
+    def _trim(self, nodes: list[ir.Node]) -> list[ir.Node]:
+        """``nodes`` without those at the border that are better off outside."""
+        members = dict.fromkeys(nodes)
+        queue = list(nodes)
+        while queue:
+            node = queue.pop(0)
+            if node not in members:
+                continue
+            reason = self._better_outside(node, members)
+            if reason is not None:
+                del members[node]
+                self.reasons[node] = reason
+                queue.extend(n for n in dict.fromkeys(_around(node)) if n in members)
+        return list(members)
+
+    def _better_outside(self, node: ir.Node, members: Mapping[ir.Node, None]) -> str | None:
+        """Why ``node`` leaves the region, if it is at the border and should."""
+        first = not any(v is not None and v.producer() in members for v in node.inputs)
+        last = not any(user in members for v in node.outputs for user, _ in v.uses())
+        if not first and not last:
+            return None
+        if self.kind(node) is Kind.VIEW:
+            return f"{node.op_type} at the border of a region costs nothing in ONNX Runtime"
+        if not self.conservative:
+            return None
+        after = native.epilogue(node, self.absorbed, self.blocked) if first else None
+        if after is not None:
+            self.absorbed[node] = after[0]
+            return after[1]
+        reason = native.prologue(node) if last else None
+        if (
+            reason is None
+            and self.kind(node) is Kind.MOVEMENT
+            and self._only_copies(node, members)
+        ):
+            return f"{node.op_type} at the border moves data that the region does not touch"
+        return reason
+
+    def _only_copies(self, node: ir.Node, members: Mapping[ir.Node, None]) -> bool:
+        """Whether most of what a movement moves is neither made nor read in the region."""
+        if node.op_type not in COPIES_BOTH:
+            return False
+        shared = sum(
+            n_bytes(v) for v in node.inputs if v is not None and v.producer() in members
+        ) + sum(n_bytes(v) for v in node.outputs if any(u in members for u, _ in v.uses()))
+        return sum(n_bytes(v) for v in node.outputs) >= FOREIGN_BYTES * max(shared, 1)
+
+    def worthwhile(self, nodes: Sequence[ir.Node]) -> Verdict:
+        """Whether ``nodes`` should be a kernel."""
+        rules = CONSERVATIVE if self.conservative else EAGER
+        return next((v for rule in rules if not (v := rule(self, nodes))), ALLOWED)
+
+
+COPIES_BOTH = frozenset({"Concat", "Expand", "Pad", "ScatterElements", "ScatterND", "Tile"})
+"""Movements whose result may have little to do with the region's share of it."""
+
+
+def _around(node: ir.Node) -> list[ir.Node]:
+    """The nodes whose border status may change when ``node`` goes."""
+    makers = [v.producer() for v in node.inputs if v is not None]
+    users = [user for v in node.outputs for user, _ in v.uses()]
+    return [m for m in makers if m is not None] + users
+
+
+def does_something(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
+    """A region computes, or moves data at least twice."""
+    kinds = [kind for node in nodes if (kind := pruner.kind(node)) is not Kind.VIEW]
+    if not kinds:
+        return Verdict("only relabels dimensions")
+    if kinds == [Kind.MOVEMENT]:
+        real = next(node for node in nodes if pruner.kind(node) is Kind.MOVEMENT)
+        return Verdict(f"a single {real.op_type} is a copy, as fast in ONNX Runtime")
+    return ALLOWED
+
+
+def more_than_one(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
+    """A single operator is a region only where ONNX Runtime's kernel for it is slow."""
+    real = [node for node in nodes if pruner.kind(node) is not Kind.VIEW]
+    if len(real) != 1:
+        return ALLOWED
+    (node,) = real
+    if node.op_type not in native.SLOW_ALONE:
+        return Verdict(f"nothing to fuse: ONNX Runtime runs a single {node.op_type} well")
+    if max(elements(v) for v in node.outputs) < native.SLOW_ELEMENTS:
+        return Verdict(f"a single {node.op_type} of so few elements is not worth a kernel")
+    return ALLOWED
+
+
+def not_native(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
+    """A region is more than one of ONNX Runtime's own fused kernels."""
+    return native.not_one_native_kernel([n for n in nodes if pruner.kind(n) is not Kind.VIEW])
+
+
+def expected_to_win(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
+    """The kernel, with the reorders it causes, beats ONNX Runtime's kernels with theirs."""
+    cost = estimate(group_of(nodes, pruner.opsets))
+    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.blocked)
+    now = cost.native_us - _quick_gelu_us(nodes) + native_reorders
+    then = cost.fused_us + fused_reorders
+    if now < MIN_SPEEDUP * then or now < then + MIN_GAIN_US:
+        return Verdict(f"not expected to be faster: {then:.1f} us fused, {now:.1f} us as it is")
+    return ALLOWED
+
+
+def _quick_gelu_us(nodes: Sequence[ir.Node]) -> float:
+    """Time ONNX Runtime saves on ``nodes`` by making one kernel of ``x * sigmoid(x)``."""
+    saved = 0.0
+    for node in nodes:
+        users = {user for user, _ in node.outputs[0].uses()} if node.outputs else set()
+        if node.op_type == "Sigmoid" and len(users) == 1:
+            (user,) = users
+            if user.op_type == "Mul" and node.inputs[0] in user.inputs and user in nodes:
+                saved += node_us(node)
+    return saved
+
+
+Rule = Callable[[Pruner, Sequence[ir.Node]], Verdict]
+EAGER: tuple[Rule, ...] = (does_something,)
+CONSERVATIVE: tuple[Rule, ...] = (does_something, more_than_one, not_native, expected_to_win)
+
+
+def pruner(
+    nodes: Sequence[ir.Node], opsets: Mapping[str, int], *, conservative: bool
+) -> Pruner:
+    """A pruner for the graph with these ``nodes``, in topological order."""
+    blocked = blocked_values(nodes) if conservative else frozenset()
+    return Pruner(opsets, blocked, conservative)
