@@ -1,0 +1,51 @@
+"""Comparisons of one index variable with a bound: what concatenation and padding test."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from tcfuse.tc.affine import Affine, affine
+from tcfuse.tc.ast import Binary, Expr
+
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """``variable < point`` when ``below``, else ``variable >= point``."""
+
+    variable: str
+    below: bool
+    point: Affine
+
+    def expr(self) -> Expr:
+        """The comparison."""
+        name = Affine(((self.variable, 1),))
+        return Binary("<" if self.below else ">=", name.expr(), self.point.expr())
+
+
+def threshold(expr: Expr, indices: Container[str]) -> Threshold | None:
+    """``expr`` as a threshold on one of ``indices``; ``None`` when it is none."""
+    difference = compared(expr)
+    if difference is None or not isinstance(expr, Binary) or expr.operator in ("==", "!="):
+        return None
+    names = [(n, c) for n, c in difference.terms if n in indices]
+    if len(names) != 1 or abs(names[0][1]) != 1:
+        return None
+    ((name, sign),) = names
+    rest = difference - Affine(((name, sign),))
+    strict = int(expr.operator in ("<=", ">"))
+    if sign > 0:  # name + rest < 0
+        return Threshold(name, expr.operator in ("<", "<="), rest * -1 + strict)
+    # -name + rest < 0 is name > rest
+    strict = int(expr.operator in ("<", ">="))
+    return Threshold(name, expr.operator in (">", ">="), rest + strict)
+
+
+def compared(expr: Expr) -> Affine | None:
+    """``left - right`` of a comparison of affine expressions; ``None`` for anything else."""
+    if not isinstance(expr, Binary) or expr.operator not in COMPARISONS:
+        return None
+    left, right = affine(expr.left), affine(expr.right)
+    return None if left is None or right is None else left - right

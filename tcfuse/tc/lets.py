@@ -1,0 +1,143 @@
+"""Statements in their final form: shared values named once, literals as short as they go.
+
+A value that is used several times becomes a let, evaluated once per instance.  What reads a
+tensor under a ternary may do so because the ternary keeps it inside the tensor, so it is not
+moved out unless every subscript is known to be in range everywhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from tcfuse.tc.affine import Affine, affine
+from tcfuse.tc.ast import (
+    Access,
+    Binary,
+    Call,
+    Cast,
+    Comprehension,
+    Const,
+    Expr,
+    Let,
+    Select,
+    Var,
+    children,
+)
+from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.pool import Pool, accesses, post_order, with_children
+from tcfuse.tc.simplify import Simplifier
+from tcfuse.tc.work import is_index_expression
+
+_DEEPEST = 40  # operators between a let and the next: readers and compilers have limits
+
+
+def name_shared(
+    statement: Comprehension, pool: Pool, types: ExprTypes, simplifier: Simplifier
+) -> Comprehension:
+    """``statement`` with lets for what it uses several times, as trees outside the pool."""
+    order = list(post_order((statement.value,)))
+    named = _named(order, statement.value, simplifier, types)
+    printed: dict[int, Expr] = {}
+    lets: list[Let] = []
+    for node in order:
+        operands = tuple(
+            _short(printed[id(child)], child, node, types) for child in children(node)
+        )
+        tree = with_children(node, operands)
+        if id(node) in named:
+            lets.append(Let(f"v{len(lets)}", tree))
+            tree = Var(lets[-1].name)
+        printed[id(node)] = tree
+    value = printed[id(statement.value)]
+    match value:
+        case Cast(dtype, Const() as constant) if dtype is types.tensors[statement.tensor].dtype:
+            value = constant
+    return replace(statement, value=value, lets=tuple(lets))
+
+
+def _named(order: list[Expr], root: Expr, simplifier: Simplifier, types: ExprTypes) -> set[int]:
+    """The nodes, by ``id``, that become lets."""
+    movable = _movable(order, root, simplifier, types)
+    uses = Counter(id(child) for node in order for child in children(node))
+    depth: dict[int, int] = {}
+    named = set()
+    for node in order:
+        depth[id(node)] = 1 + max((depth[id(child)] for child in children(node)), default=0)
+        if node is root or id(node) not in movable or _is_trivial(node):
+            continue
+        if uses[id(node)] > 1 or depth[id(node)] > _DEEPEST:
+            named.add(id(node))
+            depth[id(node)] = 0
+    return named
+
+
+def _is_trivial(node: Expr) -> bool:
+    """Whether a name for ``node`` would only hide what it is."""
+    match node:
+        case Const() | Var() | Cast(_, Const()):
+            return True
+        case Access(_, subscripts):
+            return next(accesses(subscripts), None) is None
+        case _:
+            return is_index_expression(node)
+
+
+def _movable(
+    order: list[Expr], root: Expr, simplifier: Simplifier, types: ExprTypes
+) -> set[int]:
+    """Nodes that may be evaluated in every instance of the statement."""
+    always = set()
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if id(node) not in always:
+            always.add(id(node))
+            stack += (node.condition,) if isinstance(node, Select) else children(node)
+    inside: set[int] = set()
+    for node in order:
+        operands_inside = all(id(child) in inside for child in children(node))
+        if operands_inside and (
+            not isinstance(node, Access) or _in_range(node, simplifier, types)
+        ):
+            inside.add(id(node))
+    return always | inside
+
+
+def _in_range(access: Access, simplifier: Simplifier, types: ExprTypes) -> bool:
+    """Whether the element exists in every instance."""
+    shape = types.tensors[access.tensor].shape
+    for subscript, size in zip(access.subscripts, shape, strict=True):
+        value = affine(subscript)
+        if value is None:
+            return False
+        low, high = simplifier.bounds_of(value)
+        if not (low.never_negative and (Affine.from_size(size) - high - 1).never_negative):
+            return False
+    return True
+
+
+def _short(printed: Expr, operand: Expr, user: Expr, types: ExprTypes) -> Expr:
+    """A literal operand without its cast where it takes the same type from its neighbour."""
+    match operand:
+        case Cast(dtype, Const() as constant) if printed is operand or isinstance(
+            printed, Cast
+        ):
+            neighbours = [n for n in _matched(user) if n is not operand]
+            plain = bool(neighbours) and all(types[n] is dtype for n in neighbours)
+            return constant if plain and not dtype.is_half else printed
+        case _:
+            return printed
+
+
+def _matched(user: Expr) -> tuple[Expr, ...]:
+    """The operands of ``user`` that are brought to one type."""
+    match user:
+        case Binary(_, left, right):
+            return left, right
+        case Select(_, then, otherwise):
+            return then, otherwise
+        case Call(_, arguments):
+            return arguments
+        case _:
+            return ()
