@@ -58,7 +58,7 @@ class ExpressionParser:
         self.cursor, self.scalars = cursor, scalars
         self.operands: list[Expr] = []
         self.frames: list[Frame] = []
-        self.starts: list[int] = []
+        self.extents: list[tuple[int, int]] = []
 
     def parse(self) -> Expr:
         """The expression."""
@@ -68,10 +68,10 @@ class ExpressionParser:
         assert len(self.operands) == 1
         return self.operands[0]
 
-    def push(self, expr: Expr, start: int) -> None:
-        """Add an operand whose text starts at ``start``."""
+    def push(self, expr: Expr, start: int, end: int) -> None:
+        """Add an operand whose text, brackets included, goes from ``start`` to ``end``."""
         self.operands.append(expr)
-        self.starts.append(start)
+        self.extents.append((start, end))
 
     def operand(self) -> None:
         """Read prefixes and opening brackets up to and with the first complete operand."""
@@ -81,12 +81,13 @@ class ExpressionParser:
             kind = token.kind
             if kind == "name":
                 if not cursor.at("("):
-                    self.push(self.bare_name(token), token.start)
+                    self.push(self.bare_name(token), token.start, token.end)
                     return
                 if not self.open_name(token):
                     return
             elif kind == "number":
-                self.push(Const(number(token.text), cursor.span(token.start)), token.start)
+                span = self.span(token.start, token.end)
+                self.push(Const(number(token.text), span), token.start, token.end)
                 return
             elif kind == "(":
                 self.frames.append(Frame(_BRACKET, "(", token, len(self.operands)))
@@ -122,7 +123,8 @@ class ExpressionParser:
             self.frames.append(Frame(_BRACKET, kind, token, len(self.operands)))
             return False
         if kind in ("true", "false"):
-            self.push(Const(kind == "true", cursor.span(token.start)), token.start)
+            span = self.span(token.start, token.end)
+            self.push(Const(kind == "true", span), token.start, token.end)
             return True
         if kind == "-" and self.negative_literal(token):
             return True
@@ -144,7 +146,8 @@ class ExpressionParser:
             value = -_LITERALS[token.text] if token.text == "inf" else math.nan
         else:
             return False
-        self.push(Const(value, cursor.span(minus.start)), minus.start)
+        span = cursor.span(minus.start)
+        self.push(Const(value, span), minus.start, span.end)
         return True
 
     def operator(self) -> bool:
@@ -199,48 +202,48 @@ class ExpressionParser:
 
     def combine(self, frame: Frame) -> None:
         """Give a waiting operator its right operand."""
-        operands, starts = self.operands, self.starts
+        operands, extents = self.operands, self.extents
         if frame.kind == "?":
             self.cursor.fail("':' and the other branch")
         right = operands.pop()
-        start = starts.pop()
+        start, end = extents.pop()
         if frame.kind == "unary":
             start = frame.token.start
-            self.push(Unary(frame.token.text, right, self.between(start, right)), start)
+            self.push(Unary(frame.token.text, right, self.span(start, end)), start, end)
             return
         left = operands.pop()
-        start = starts.pop()
+        start, _ = extents.pop()
         if frame.kind == ":":
             condition = operands.pop()
-            start = starts.pop()
-            self.push(Select(condition, left, right, self.between(start, right)), start)
+            start, _ = extents.pop()
+            self.push(Select(condition, left, right, self.span(start, end)), start, end)
         else:
-            self.push(Binary(frame.kind, left, right, self.between(start, right)), start)
+            self.push(Binary(frame.kind, left, right, self.span(start, end)), start, end)
 
-    def between(self, start: int, last: Expr) -> Span:
-        """From ``start`` to the end of ``last``."""
-        end = last.span.end if last.span else start
+    def span(self, start: int, end: int) -> Span:
+        """The characters from ``start`` to ``end``."""
         return Span(self.cursor.source, start, end, self.cursor.filename)
 
     def close(self, frame: Frame) -> None:
         """Build what stands in front of a bracket that has just been closed."""
         arguments = tuple(self.operands[frame.operands :])
-        del self.operands[frame.operands :], self.starts[frame.operands :]
+        del self.operands[frame.operands :], self.extents[frame.operands :]
         token = frame.token
         span = self.cursor.span(token.start)
         if frame.kind == "(":
-            self.push(arguments[0], token.start)
+            expr = arguments[0]
         elif frame.kind == "access":
-            self.push(Access(token.text, arguments, span), token.start)
+            expr = Access(token.text, arguments, span)
         elif frame.kind == "call":
-            self.push(self.call(token.text, arguments, span), token.start)
+            expr = self.call(token.text, arguments, span)
         elif frame.kind == "cast":
             self.check_arity(token.text, len(arguments), 1, span)
-            self.push(Cast(TYPES[token.text], arguments[0], span), token.start)
+            expr = Cast(TYPES[token.text], arguments[0], span)
         else:
             self.check_arity(token.text, len(arguments), 2, span)
             left, right = arguments
-            self.push(Binary(token.text, left, right, span), token.start)
+            expr = Binary(token.text, left, right, span)
+        self.push(expr, token.start, span.end)
 
     def call(self, name: str, arguments: tuple[Expr, ...], span: Span) -> Expr:
         """A call of a built-in; ``inf()`` and ``nan()`` are literals."""

@@ -26,10 +26,12 @@ ASSIGNMENTS = frozenset(("=", "+=", "*=", "min=", "max=", "+=!", "*=!", "min=!",
 
 _KINDS = {**{word: word for word in KEYWORDS}, **dict.fromkeys(TYPES, "type")}
 _TOKEN = re.compile(
-    r"""(?P<skip>(?:\s+|\#[^\n]*)+)
-    |(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    r"""(?:\s+|\#[^\n]*)*
+    (?:(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
     |(?P<operator>(?:min|max)=!?(?!=)|[+*]=!?|->|<=>|[<>=!]=|&&|\|\||[-+*/%()?:,={}<>!])
-    |(?P<name>[A-Za-z_]\w*)""",
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<end>\Z)
+    |(?P<unknown>.))""",
     re.VERBOSE | re.ASCII,
 )
 
@@ -54,19 +56,20 @@ def tokenize(source: str, filename: str = "<tc>") -> list[Token]:
         TcError: A character starts no token.
     """
     tokens: list[Token] = []
-    position, match_at = 0, _TOKEN.match
-    while match := match_at(source, position):
-        group, text = match.lastgroup, match.group()
-        if group == "operator":
-            tokens.append(Token(text, text, position))
-        elif group != "skip":
-            assert group is not None
-            tokens.append(Token(_KINDS.get(text, group), text, position))
-        position = match.end()
-    if position < len(source):
-        span = Span(source, position, position + 1, filename)
-        raise TcError(f"no word of the language starts with {source[position]!r}", span)
-    tokens.append(Token("end", "", position))
+    for match in _TOKEN.finditer(source):
+        kind = match.lastgroup
+        assert kind is not None
+        text, start = match.group(kind), match.start(kind)
+        if kind == "operator":
+            kind = text
+        elif kind == "name":
+            kind = _KINDS.get(text, kind)
+        elif kind == "unknown":
+            span = Span(source, start, start + 1, filename)
+            raise TcError(f"no word of the language starts with {text!r}", span)
+        tokens.append(Token(kind, text, start))
+        if kind == "end":
+            break
     return tokens
 
 
