@@ -37,6 +37,7 @@ from tcfuse.tc.rename import (
 )
 from tcfuse.tc.simplify import Simplifier, literal
 from tcfuse.tc.sizes import Sizes
+from tcfuse.tc.split import split
 from tcfuse.tc.units import drop_units
 from tcfuse.tc.views import ViewError, solve_views
 from tcfuse.types import DType, TensorType, size_names
@@ -96,7 +97,7 @@ def normalize(draft: Draft, pool: Pool, sizes: Sizes, numerics: str = "default")
     draft = coalesce(drop_units(draft, pool), pool, sizes)
     draft = drop_units(solve_views(draft, pool, sizes), pool)
     draft = replace(draft, body=tuple(canonical_indices(s, pool) for s in draft.body))
-    draft = inline(draft, pool, numerics)
+    draft = split(inline(draft, pool, numerics), pool)
     return coalesce(draft, pool, sizes)
 
 
