@@ -63,6 +63,7 @@ class Inferred:
 def infer(
     variables: Sequence[str],
     explicit: Mapping[str, Bounds],
+    declared: Mapping[str, Bounds],
     reads: Sequence[Read],
     lets: Mapping[str, Expr],
     span: Span | None = None,
@@ -71,7 +72,9 @@ def infer(
 
     Args:
         variables: Indices of the left-hand side, then reduction variables.
-        explicit: Ranges that are given.
+        explicit: Ranges that are given; they narrow the ranges of other variables.
+        declared: Ranges that follow from the shape of the result; they do not, so a sum keeps
+            all its terms and what they read becomes a precondition.
         reads: Every subscript that is used whatever the data are.
         lets: Value of each let, in order.
         span: The statement, for messages.
@@ -79,7 +82,7 @@ def infer(
     Raises:
         TcError: A range cannot be found, or a read is out of bounds for all sizes.
     """
-    quick = _bare_reads(variables, explicit, reads)
+    quick = _bare_reads(variables, {**declared, **explicit}, reads)
     if quick is not None:
         return Inferred(quick, ())
     names = frozenset(variables)
@@ -89,14 +92,17 @@ def infer(
     solved = {v: _interval(b, forms, span) for v, b in explicit.items()}
     conditions = [c for read in reads for c in _conditions(read, forms, names)]
     conditions = [_eliminate(c, solved) for c in conditions]
+    given = {v: _interval(b, forms, span) for v, b in declared.items() if v not in solved}
     while len(solved) < len(names):
-        found = _solve_round(names - solved.keys(), conditions, span)
+        unsolved = names - solved.keys()
+        found = _solve_round(unsolved, unsolved - given.keys(), conditions, span) | given
+        given = {}
         if not found:
             raise _unsolved([v for v in variables if v not in solved], conditions, span)
         solved |= found
         conditions = [_eliminate(c, found) for c in conditions]
     bounds = {v: Bounds(i.low.expr, i.high.expr) for v, i in solved.items()}
-    return Inferred({**bounds, **explicit}, _preconditions(conditions))
+    return Inferred({**bounds, **declared, **explicit}, _preconditions(conditions))
 
 
 def _bare_reads(
@@ -154,9 +160,12 @@ def _eliminate(condition: Condition, solved: Mapping[str, Interval]) -> Conditio
 
 
 def _solve_round(
-    unsolved: AbstractSet[str], conditions: Sequence[Condition], span: Span | None
+    unsolved: AbstractSet[str],
+    wanted: AbstractSet[str],
+    conditions: Sequence[Condition],
+    span: Span | None,
 ) -> dict[str, Interval]:
-    """Every variable whose interval follows from conditions that have no other variable."""
+    """Each of ``wanted`` whose interval follows from conditions without other variables."""
     lows: dict[str, list[Linear]] = {}
     highs: dict[str, list[Linear]] = {}
     for condition in conditions:
@@ -171,7 +180,7 @@ def _solve_round(
         else:
             highs.setdefault(name, []).append(bound + 1)
     found: dict[str, Interval] = {}
-    for name in lows.keys() & highs.keys():
+    for name in lows.keys() & highs.keys() & wanted:
         interval = Interval(extreme("max", lows[name]), extreme("min", highs[name]))
         if nonnegative(interval.low - interval.high - 1):
             raise TcError(

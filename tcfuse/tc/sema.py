@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tcfuse.errors import TcError
-from tcfuse.tc.ast import Comprehension, Const, Def, Expr, Param, Range, Var
+from tcfuse.tc.ast import Binary, Comprehension, Const, Def, Expr, Param, Range, Var
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
-from tcfuse.tc.linear import linear_of, linear_of_size, nonnegative
+from tcfuse.tc.linear import Linear, linear_of, linear_of_size, nonnegative
 from tcfuse.tc.ranges import Bounds, Inferred, Read, infer
 from tcfuse.tc.scope import Scope, reads_of, variables_of
 from tcfuse.tc.typing import Type, assignable, is_bool, resolve, spell, type_of
@@ -188,6 +188,7 @@ class _Checker:
         """The range of every variable."""
         statement = scope.statement
         explicit: dict[str, Bounds] = {}
+        declared: dict[str, Bounds] = {}
         for r in statement.ranges:
             explicit[r.name] = Bounds(scope.inline(r.low), scope.inline(r.high))
         reads: list[Read] = []
@@ -198,9 +199,15 @@ class _Checker:
                 indices = zip(statement.indices, bounds, strict=True)
                 reads += [Read(target, Var(v, statement.span), b) for v, b in indices]
             elif bounds:
-                explicit = {**dict(zip(statement.indices, bounds, strict=True)), **explicit}
+                declared = dict(zip(statement.indices, bounds, strict=True))
         lets = {let.name: let.value for let in statement.lets}
-        return infer(variables, explicit, reads, lets, statement.span)
+        inferred = infer(variables, explicit, declared, reads, lets, statement.span)
+        for name, found in inferred.bounds.items():
+            for bound in (found.low, found.high) if name not in explicit else ():
+                if isinstance(bound, Binary):
+                    form = linear_of(bound, {})
+                    self.must_be_affine(statement, f"a bound of {name!r}", form)
+        return inferred
 
     def write(self, statement: Comprehension, dtype: DType, ranges: tuple[Range, ...]) -> None:
         """Record that ``statement`` has written its tensor."""
@@ -214,22 +221,34 @@ class _Checker:
         if name in self.tensors:
             return
         self.unwritten.pop(name)
-        shape = tuple(self.extent(statement, r) for r in written)
-        self.tensors[name] = self.declared.get(name) or TensorType(dtype, shape)
+        if name in self.declared:
+            self.tensors[name] = self.declared[name]
+        else:
+            shape = tuple(self.extent(statement, r) for r in written)
+            self.tensors[name] = TensorType(dtype, shape)
 
     def extent(self, statement: Comprehension, written: Range) -> Size:
         """The size of the dimension that ``written`` covers."""
         if written.low == Const(0) and isinstance(written.high, Var):
             return written.high.name
         low, high = linear_of(written.low, {}), linear_of(written.high, {})
-        if low is None or high is None or (self.affine and not (high - low).is_affine):
-            text = "unknown" if low is None or high is None else str(high - low)
+        if low is not None and high is not None:
+            self.must_be_affine(statement, f"the extent of {written.name!r}", high - low)
+            return (high - low).size
+        raise TcError(
+            f"the extent of {written.name!r} is not affine in the sizes",
+            statement.span,
+            f"declare the shape of {statement.tensor!r} in the returns",
+        )
+
+    def must_be_affine(self, statement: Comprehension, what: str, form: Linear | None) -> None:
+        """Raise when ``form`` cannot be handed to the polyhedral stages but has to be."""
+        if self.affine and form is not None and not form.is_affine:
             raise TcError(
-                f"the extent of {written.name!r} is {text}, which is not affine in the sizes",
+                f"{what} is {form}, which is not affine in the sizes",
                 statement.span,
-                f"declare the shape of {statement.tensor!r}, or give {written.name!r} a range",
+                "give every index an explicit range: 'where i in 0:N'",
             )
-        return (high - low).size
 
     def inside(self, statement: Comprehension, written: Iterable[Range]) -> None:
         """Raise when ``written`` cannot lie within the tensor's bounds."""
