@@ -6,6 +6,7 @@ answer tells which of the two ran.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,10 +16,11 @@ import onnx.parser
 import pytest
 
 from tcfuse.errors import ToolchainError
-from tcfuse.ort.library import CustomOpLibrary, build_library
+from tcfuse.ort.library import CustomOpLibrary, build_library, shell_units
 from tcfuse.targets.base import Interface, KernelSource, Phase, Port
+from tcfuse.targets.compilers import levels
 from tcfuse.targets.object_cache import ObjectCache
-from tcfuse.targets.toolchain import Toolchain
+from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.types import DType, Size, TensorType
 
 ort = pytest.importorskip("onnxruntime")
@@ -418,6 +420,46 @@ def test_libraries_of_several_models(tmp_path: Path, library: CustomOpLibrary) -
     # An operator that the library lacks is run by its function.
     session = open_model(model(TAKE), other)
     assert session.run(None, {"t": array(3, 2), "i": np.array([-1])})[0].shape == (1, 2)
+
+
+def test_own_memory_functions(tmp_path: Path) -> None:
+    """A kernel whose compiler calls memcpy and its kin gets ours."""
+    text = """
+    #define EXPORT extern "C" __attribute__((visibility("default")))
+    typedef unsigned long N;
+    EXPORT void copy(void* t, const void* f, N n) { __builtin_memcpy(t, f, n); }
+    EXPORT void move(void* t, const void* f, N n) { __builtin_memmove(t, f, n); }
+    EXPORT void fill(void* t, int value, N n) { __builtin_memset(t, value, n); }
+    EXPORT int order(const void* a, const void* b, N n) { return __builtin_memcmp(a, b, n); }
+    """
+    toolchain = Toolchain.default()
+    shell = {unit.name: unit for unit in shell_units(KERNELS[:1], levels())}
+    wrappers = Unit("wrappers.cpp", text, levels()[0])
+    objects = toolchain.compile([wrappers, shell["tcf_memory.c"]])
+    toolchain.link(objects, tmp_path / "memory.so")
+    memory = ctypes.CDLL(str(tmp_path / "memory.so"))
+    source = bytes(range(1, 101))
+    for n in (0, 1, 15, 16, 17, 31, 32, 33, 64, 99):
+        expected = bytearray(source)
+        for call, to, given in [("copy", 0, 0), ("fill", 0, 7), ("move", 1, 0), ("move", 0, 1)]:
+            target = (ctypes.c_char * 100)(*source)
+            start = ctypes.addressof(target)
+            if call == "copy":
+                target = (ctypes.c_char * 100)()
+                memory.copy(target, source, ctypes.c_ulong(n))
+                expected = source[:n] + bytes(100 - n)
+            elif call == "fill":
+                memory.fill(target, given, ctypes.c_ulong(n))
+                expected = bytes([given]) * n + source[n:]
+            else:
+                at = [ctypes.c_void_p(start + offset) for offset in (to, given)]
+                memory.move(*at, ctypes.c_ulong(n))
+                expected = bytearray(source)
+                expected[to : to + n] = source[given : given + n]
+            assert bytes(target.raw) == bytes(expected), (call, to, n)
+    for a, b in [(b"same", b"same"), (b"a\xff", b"a\x01"), (b"a\x01", b"a\xff")]:
+        found = memory.order(a, b, ctypes.c_ulong(len(a)))
+        assert (found > 0) - (found < 0) == (a > b) - (a < b)
 
 
 def test_builds_are_reproducible_and_cached(tmp_path: Path) -> None:
