@@ -1,0 +1,324 @@
+"""ONNX's own cases for single operators, run through our definitions and the evaluator.
+
+Every case is accounted for: it passes, it fails, or it is refused for a reason that is counted.
+A case may consist of several nodes (the expanded forms of operators that are functions); then
+each node runs by its definition.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from onnx.backend.test.case import node as node_cases
+from onnx.reference import ReferenceEvaluator
+
+from op_library import activation, elementwise
+from tcfuse import opdef
+from tcfuse.errors import UnsupportedError
+from tcfuse.opdef import OpCall
+from tcfuse.tc.evaluate import evaluate
+from tcfuse.tc.parser import parse
+from tcfuse.tc.sema import check
+from tcfuse.types import DType, TensorType
+
+# The fewest cases of each family that must pass; a family is a module of op_library, or
+# ``expanded`` for the function bodies of operators that have no definition of their own.
+MINIMUM = {
+    "elementwise": 300,
+    "activation": 55,
+    "conversion": 30,
+    "reduction": 95,
+    "softmax": 14,
+    "normalization": 48,
+    "movement": 20,
+    "slicing": 34,
+    "padding": 6,
+    "quantization": 10,
+    "view": 33,
+    "expanded": 150,
+}
+# Everything else that a definition refuses among these cases would be news.
+KNOWN_REFUSALS = {
+    "BatchNormalization with more than one output",
+    "Dropout that trains",
+    "Dropout with more than one output",
+}
+# What the load stage folds away, so that definitions never see it.
+FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
+TABLES = {
+    "activation": {*activation.TABLE, *activation.CONTRIB_TABLE},
+    "elementwise": {*elementwise.TABLE},
+}
+
+
+def tolerance(dtype: DType, *, rounds: bool) -> dict[str, float]:
+    """How far a result may be from ONNX's, which was computed in the case's own precision.
+
+    Args:
+        dtype: The result's type.
+        rounds: Integers are rounded floats, and double precision breaks ties differently.
+    """
+    relative = {
+        DType.FLOAT16: 2e-3,
+        DType.BFLOAT16: 1.6e-2,
+        DType.FLOAT32: 1e-5,
+        DType.FLOAT64: 1e-7,
+    }
+    if dtype in relative:
+        return {"rtol": relative[dtype], "atol": relative[dtype]}
+    return {"rtol": 0.0, "atol": 1.0 if rounds and dtype is not DType.BOOL else 0.0}
+
+
+@dataclass
+class Tally:
+    """What became of the cases, by family."""
+
+    passed: Counter[str] = field(default_factory=Counter)
+    failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    refused: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    skipped: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        """One line of counts, then one for each kind of reason to refuse."""
+        counts = f"{self.passed.total()} passed, {sum(map(len, self.failed.values()))} failed"
+        kinds: dict[str, list[str]] = defaultdict(list)
+        for reason, names in sorted(self.refused.items(), key=lambda item: -len(item[1])):
+            subject, lacks_definition, _ = reason.partition(" has no definition")
+            kind = "no definition" if lacks_definition else reason
+            kinds[kind].append(
+                f"{subject} {len(names)}" if lacks_definition else str(len(names))
+            )
+        total = sum(map(len, self.refused.values()))
+        lines = [f"ONNX node cases: {counts}, {total} refused"]
+        lines.append(f"  no definition, cases not even made: {', '.join(self.skipped)}")
+        return "\n".join(lines + [f"  {kind}: {', '.join(k)}" for kind, k in kinds.items()])
+
+
+def array_of(value: Any) -> np.ndarray:
+    """A case's datum as an array.
+
+    Raises:
+        UnsupportedError: It is a sequence or absent.
+    """
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if not isinstance(value, np.ndarray | np.generic):
+        raise UnsupportedError(f"a {type(value).__name__} is not a tensor")
+    return np.asarray(value)
+
+
+def type_of(array: np.ndarray | np.generic) -> TensorType:
+    """The type of an array."""
+    dtype = next((d for d in DType if d.numpy == array.dtype), None)
+    if dtype is None:
+        raise UnsupportedError(f"no element type {array.dtype}")
+    return TensorType(dtype, array.shape)
+
+
+def types_between(
+    model: onnx.ModelProto, given: Mapping[str, np.ndarray]
+) -> dict[str, TensorType]:
+    """The types of the values between nodes, as ONNX's own interpreter makes them."""
+    if len(model.graph.node) == 1:
+        return {}
+    feeds = {i.name: given[i.name] for i in model.graph.input if i.name in given}
+    values = ReferenceEvaluator(model).run(None, feeds, intermediate=True)
+    return {n: type_of(a) for n, a in values.items() if isinstance(a, np.ndarray | np.generic)}
+
+
+def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
+    """Attributes as an ``OpCall`` holds them."""
+    values = {}
+    for proto in node.attribute:
+        value = onnx.helper.get_attribute_value(proto)
+        values[proto.name] = value.decode() if isinstance(value, bytes) else value
+    return values
+
+
+def run_node(
+    node: onnx.NodeProto,
+    opset: int,
+    values: Mapping[str, np.ndarray],
+    types: Mapping[str, TensorType],
+) -> dict[str, np.ndarray]:
+    """The outputs of a node by its definition.
+
+    Where knowing the values of all inputs gives another text, that one must agree.
+    """
+    found = opdef.find(node.op_type, opset, node.domain)
+    arrays = [values.get(name) if name else None for name in node.input]
+    outputs = [name for name in node.output if name]
+    if missing := [name for name in outputs if name not in types]:
+        raise UnsupportedError(f"no type for {missing[0]!r}")
+
+    def text(known: Sequence[np.ndarray | None]) -> str:
+        return found.lower(
+            OpCall(
+                node.op_type,
+                opset,
+                tuple(None if a is None else type_of(a) for a in arrays),
+                tuple(types[name] if name else None for name in node.output),
+                attributes_of(node),
+                tuple(known),
+                node.domain,
+            )
+        )
+
+    params = [a for k, a in enumerate(arrays) if a is not None and k not in found.static]
+    texts = {
+        text([a if k in found.static else None for k, a in enumerate(arrays)]): None,
+        text(arrays): None,
+    }
+    results = []
+    for one in texts:
+        checked = check(parse(one))
+        given = dict(zip(checked.inputs, params, strict=True))
+        made = evaluate(checked, given, exact_types=True)
+        results.append({n: made[o] for n, o in zip(outputs, checked.outputs, strict=True)})
+    for name in outputs if len(results) > 1 else ():
+        np.testing.assert_array_equal(results[0][name], results[1][name])
+    return results[0]
+
+
+def run_case(model: onnx.ModelProto, inputs: Sequence[Any], expected: Sequence[Any]) -> None:
+    """Compare a case's outputs with ours.
+
+    Raises:
+        UnsupportedError: A node has no definition or its definition refuses.
+    """
+    opsets = {entry.domain: entry.version for entry in model.opset_import}
+    for node in model.graph.node:
+        if node.op_type not in FOLDED:
+            opdef.find(node.op_type, opsets.get(node.domain, 1), node.domain)
+    values = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    values |= zip((i.name for i in model.graph.input), map(array_of, inputs), strict=False)
+    wanted = dict(
+        zip((o.name for o in model.graph.output), map(array_of, expected), strict=True)
+    )
+    types = types_between(model, values) | {name: type_of(a) for name, a in wanted.items()}
+    for array in values.values():
+        type_of(array)
+    for node in model.graph.node:
+        if node.op_type in FOLDED:
+            results = ReferenceEvaluator(node).run(None, {n: values[n] for n in node.input})
+            values |= zip(node.output, results, strict=True)
+        else:
+            values |= run_node(node, opsets.get(node.domain, 1), values, types)
+    rounds = any(node.op_type in ("Round", "QuantizeLinear") for node in model.graph.node)
+    for name, want in wanted.items():
+        agree(values[name], want, rounds=rounds)
+
+
+def agree(got: np.ndarray, want: np.ndarray, *, rounds: bool) -> None:
+    """Compare a result with what ONNX expects, in double precision."""
+    assert got.shape == want.shape
+    dtype = type_of(want).dtype
+    if dtype.is_float:
+        got, want = got.astype(want.dtype).astype(np.float64), want.astype(np.float64)
+    elif dtype is not DType.BOOL:
+        got, want = got.astype(object), want.astype(object)
+    limits = tolerance(dtype, rounds=rounds)
+    compare = np.testing.assert_allclose if dtype.is_float else assert_integers_close
+    compare(got, want, **limits)
+
+
+def assert_integers_close(
+    got: np.ndarray, want: np.ndarray, *, rtol: float, atol: float
+) -> None:
+    """Compare integers exactly, of whatever width, up to an absolute difference."""
+    if atol == 0:
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert np.max(np.abs(got - want), initial=0) <= atol
+
+
+def family_of(model: onnx.ModelProto) -> str:
+    """The module of op_library that defines a case's operator."""
+    op_type = model.graph.node[0].op_type
+    for family, names in TABLES.items():
+        if op_type in names:
+            return family
+    opset = max(entry.version for entry in model.opset_import)
+    try:
+        module = opdef.find(op_type, opset).lower.__module__
+    except UnsupportedError:
+        return "expanded"
+    return module.removeprefix("op_library.")
+
+
+def hopeless(module: str) -> bool:
+    """Whether a module makes cases of one operator that has no definition and no body.
+
+    They could only be refused, and making those of the pools takes seconds.
+    """
+    names = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    op_type = next((name for name in names if name.lower() == module), None)
+    if op_type is None or any(d.op_type == op_type for d in opdef.registered()):
+        return False
+    schema = onnx.defs.get_schema(op_type)
+    return not (schema.has_function or schema.has_context_dependent_function)
+
+
+def cases(skipped: list[str]) -> Iterator[Any]:
+    """ONNX's cases, made without the warnings NumPy has about overflows in them.
+
+    Args:
+        skipped: Receives the modules whose cases are not made.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.iter_modules(node_cases.__path__):
+            if hopeless(module.name):
+                skipped.append(module.name)
+            else:
+                importlib.import_module(f"{node_cases.__name__}.{module.name}")
+        yield from node_cases._NodeTestCases
+
+
+@pytest.fixture(scope="module")
+def tally() -> Tally:
+    result = Tally()
+    for case in cases(result.skipped):
+        model = case.model
+        if model is None or not model.graph.node:
+            result.refused["not a model"].append(case.name)
+            continue
+        family = family_of(model)
+        try:
+            for inputs, expected in case.data_sets:
+                run_case(model, inputs, expected)
+        except UnsupportedError as reason:
+            result.refused[str(reason)].append(case.name)
+        except Exception as error:  # one bad case must not hide the others
+            result.failed[family].append(f"{case.name}: {type(error).__name__}: {error}")
+        else:
+            result.passed[family] += 1
+    return result
+
+
+def test_refusals_are_known(tally, capsys):
+    with capsys.disabled():
+        print(f"\n{tally.summary()}")  # noqa: T201 - the counts are this test's result
+    expected = ("has no definition", "no element type", "is not a tensor")
+    others = {r for r in tally.refused if not any(text in r for text in expected)}
+    assert others <= KNOWN_REFUSALS, others - KNOWN_REFUSALS
+
+
+@pytest.mark.parametrize("family", MINIMUM)
+def test_cases_pass(tally, family):
+    assert not tally.failed[family], "\n".join(tally.failed[family])
+    assert tally.passed[family] >= MINIMUM[family]
+
+
+def test_no_other_family_fails(tally):
+    assert not {family: names for family, names in tally.failed.items() if names}
