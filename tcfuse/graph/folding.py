@@ -112,7 +112,7 @@ class Folder:
             new = ir.Value(
                 name=old.name,
                 type=ir.TensorType(tensor.dtype),
-                shape=ir.Shape(tensor.shape),
+                shape=ir.Shape(tensor.shape.numpy()),
                 doc_string=old.doc_string,
                 metadata_props=dict(old.metadata_props),
             )
@@ -231,7 +231,8 @@ def _remove(node: ir.Node) -> None:
                 pending.append(producer)
             elif value.is_initializer() and not value.is_graph_input():
                 owner = value.graph
-                assert owner is not None and value.name is not None
+                assert owner is not None
+                assert value.name is not None
                 owner.initializers.pop(value.name)
 
 

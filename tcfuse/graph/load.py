@@ -174,8 +174,8 @@ def _check_versions(model: ir.Model, name: str) -> None:
             raise InputError(f"{name} uses ONNX operators but names no opset of them")
     elif opset < OLDEST_OPSET:
         raise InputError(
-            f"{name} has opset {opset}; the oldest supported is {OLDEST_OPSET}: export it again "
-            "with a newer one, or convert it with onnx.version_converter"
+            f"{name} has opset {opset}; the oldest supported is {OLDEST_OPSET}: export it "
+            "again with a newer one, or convert it with onnx.version_converter"
         )
     elif opset > newest:
         raise InputError(

@@ -48,6 +48,9 @@ class Scope(Protocol):
     def common(self, candidates: frozenset[Dim]) -> Dim:
         """The one size that broadcasting these different sizes gives."""
 
+    def require(self, a: Dim, b: Dim) -> None:
+        """Note that a run is only valid when these sizes are equal."""
+
     def known(self, value: ir.Value) -> Known:
         """Type, shape and elements found so far."""
 

@@ -12,6 +12,7 @@ from tcfuse.graph.symbols import (
     Dims,
     add,
     ceil_divide,
+    exact_divide,
     floor_divide,
     multiply,
     subtract,
@@ -23,6 +24,7 @@ def _matmul(a: Dims, b: Dims, call: Call) -> Dims:
         raise UnknownShapeError
     left: Dims = (1, *a) if len(a) == 1 else a
     right: Dims = (*b, 1) if len(b) == 1 else b
+    call.scope.require(left[-1], right[-2])
     batch = broadcast([left[:-2], right[:-2]], call.scope)
     rows: Dims = () if len(a) == 1 else (left[-2],)
     columns: Dims = () if len(b) == 1 else (right[-1],)
@@ -45,9 +47,10 @@ def qlinear_matmul(call: Call) -> Shapes:
 def gemm(call: Call) -> Shapes:
     """Rows of A, columns of B."""
     a, b = call.shape(0), call.shape(1)
-    return [
-        (a[1 if call.attribute("transA", 0) else 0], b[0 if call.attribute("transB", 0) else 1])
-    ]
+    rows, inner = reversed(a) if call.attribute("transA", 0) else a
+    other_inner, columns = reversed(b) if call.attribute("transB", 0) else b
+    call.scope.require(inner, other_inner)
+    return [(rows, columns)]
 
 
 class _Window:
@@ -93,8 +96,10 @@ def _convolution(call: Call, x: Dims, w: Dims) -> Dims:
 
 @shape_rule("Conv", "ConvInteger")
 def conv(call: Call) -> Shapes:
-    """Batch, filters, positions of the window."""
-    return [_convolution(call, call.shape(0), call.shape(1))]
+    """Batch, filters, positions of the window; the weights tell the rank of an unknown X."""
+    w = call.shape(1)
+    x = call.shape_or_none(0) or tuple(call.fresh() for _ in w)
+    return [_convolution(call, x, w)]
 
 
 @shape_rule("QLinearConv")
@@ -154,6 +159,26 @@ def recurrent(call: Call) -> Shapes:
     steps, batch = x[0], x[1]
     last = (directions, batch, hidden)
     return [(steps, directions, batch, hidden), last, last]
+
+
+@shape_rule("Attention")
+def attention(call: Call) -> Shapes:
+    """Y, the keys and values with the past in front of them, and the scores."""
+    query, key, value = (call.shape(k) for k in range(3))
+    if len(query) == 3:
+        q_heads: Dim = int(call.attribute("q_num_heads"))
+        kv_heads: Dim = int(call.attribute("kv_num_heads"))
+        batch, q_steps, steps = query[0], query[1], key[1]
+        width, value_width = (exact_divide(x[2], kv_heads) for x in (key, value))
+        y: Dims = (batch, q_steps, multiply(q_heads, value_width))
+    else:
+        batch, q_heads, q_steps, _ = query
+        kv_heads, steps, width, value_width = key[1], key[2], key[3], value[3]
+        y = (batch, q_heads, q_steps, value_width)
+    past = call.shape(4)[2] if call.input(4) is not None else 0
+    total = add(past, steps)
+    scores = (batch, q_heads, q_steps, total)
+    return [y, (batch, kv_heads, total, width), (batch, kv_heads, total, value_width), scores]
 
 
 @shape_rule("Einsum")

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import onnx_ir as ir
 
-from tcfuse.graph.shape_call import Call, Known, Scope, normalize_axis
+from tcfuse.graph.shape_call import Call, Known, Scope, UnknownShapeError, normalize_axis
 from tcfuse.graph.symbols import Dim, Dims, equal
 
 _ROUNDS = 4  # attempts to find shapes that a loop body keeps
@@ -128,7 +128,13 @@ def _stacked(result: Known, trips: Dim, axis: int) -> Known:
 
 
 def scan(call: Call) -> list[Known]:
-    """States, then one stacked result a step; before opset 9 there was a batch axis, not read."""
+    """States, then one stacked result a step.
+
+    Raises:
+        UnknownShapeError: Before opset 9 there was a batch axis.
+    """
+    if call.opset < 9:
+        raise UnknownShapeError
     body = _body(call, "body")
     n_scans = int(call.attribute("num_scan_inputs", 0))
     n = len(call.node.inputs) - n_scans

@@ -34,7 +34,7 @@ from tcfuse.graph.symbols import (
     subtract,
 )
 
-_TO_THE_END = 1 << 30  # ends of slices beyond this mean "all of it"
+_TO_THE_END = 10**9  # ends of slices beyond this mean "all of it"
 
 
 @shape_rule("Transpose")
@@ -149,6 +149,8 @@ def concat(call: Call) -> Shapes:
                 total = add(total, size)
             result.append(total)
         else:
+            for other in sizes[1:]:
+                call.scope.require(sizes[0], other)
             result.append(next((s for s in sizes if isinstance(s, int)), sizes[0]))
     return [tuple(result)]
 
@@ -185,6 +187,7 @@ def slice_(call: Call) -> Shapes:
     return [tuple(x)]
 
 
+# A size is taken to be at least 1 here, so that cutting one off leaves ``n - 1``, no maximum.
 def slice_length(size: Dim, start: Dim | None, end: Dim | None, step: int | None) -> Dim | None:
     """Number of elements a slice of an axis selects; ``None`` when it cannot be told."""
     if step is None or start is None or end is None:
@@ -199,7 +202,10 @@ def slice_length(size: Dim, start: Dim | None, end: Dim | None, step: int | None
     first, last = _clamp(size, start), _clamp(size, end)
     if first is None or last is None:
         return None
-    return clamp_length(ceil_divide(subtract(last, first), step))
+    length = subtract(last, first)
+    if any(equal(length, whole) for whole in (size, subtract(size, 1))):
+        return ceil_divide(length, step)
+    return clamp_length(ceil_divide(length, step))
 
 
 def _clamp(size: Dim, bound: Dim) -> Dim | None:
@@ -208,7 +214,9 @@ def _clamp(size: Dim, bound: Dim) -> Dim | None:
         if bound >= _TO_THE_END:
             return size
         if bound < 0:
-            return 0 if bound <= -_TO_THE_END else clamp_length(add(size, bound))
+            if bound <= -_TO_THE_END:
+                return 0
+            return add(size, bound) if bound == -1 else clamp_length(add(size, bound))
         return bound if bound <= 1 and not isinstance(size, int) else minimum(bound, size)
     if equal(bound, size):
         return size
@@ -234,7 +242,7 @@ def split(call: Call) -> Shapes:
     else:
         part = ceil_divide(x[axis], n)
         parts = [part] * (n - 1) + [subtract(x[axis], multiply(part, n - 1))]
-    return [x[:axis] + (part,) + x[axis + 1 :] for part in parts]
+    return [(*x[:axis], part, *x[axis + 1 :]) for part in parts]
 
 
 @shape_rule("Gather")
@@ -342,23 +350,28 @@ def space_to_depth(call: Call) -> Shapes:
 def resize(call: Call) -> Shapes:
     """Sizes given, or each size times its scale rounded down in float32, as at run time."""
     x = call.shape(0)
-    if call.attribute("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise UnknownShapeError
-    if call.attribute("coordinate_transformation_mode") == "tf_crop_and_resize":
-        raise UnknownShapeError
     axes = [normalize_axis(a, len(x)) for a in call.attribute("axes") or range(len(x))]
-    result: list[Dim] = list(x)
-    sizes = call.elements(3)
-    if call.input(3) is not None and sizes != ():
-        given = (None,) * len(axes) if sizes is None else sizes
-        for axis, size in zip(axes, given, strict=True):
-            result[axis] = call.fresh() if size is None else size
-        return [tuple(result)]
-    scales = _scales(call, len(axes))
-    for axis, scale in zip(axes, scales, strict=True):
-        size = None if scale is None else _scaled(x[axis], scale)
+    policy = call.attribute("keep_aspect_ratio_policy", "stretch")
+    mode = call.attribute("coordinate_transformation_mode", "")
+    if policy == "stretch" and mode != "tf_crop_and_resize":
+        new = _resized(call, [x[a] for a in axes])
+    elif all(isinstance(d, int) for d in x):
+        raise UnknownShapeError  # ONNX's inference knows
+    else:
+        new = [None] * len(axes)
+    result = list(x)
+    for axis, size in zip(axes, new, strict=True):
         result[axis] = call.fresh() if size is None else size
     return [tuple(result)]
+
+
+def _resized(call: Call, old: Sequence[Dim]) -> Sequence[Dim | None]:
+    """What ``old`` becomes; ``None`` for a size computed at run time."""
+    sizes = call.elements(3)
+    if call.input(3) is not None and sizes != ():
+        return [None] * len(old) if sizes is None else sizes
+    scales = _scales(call, len(old))
+    return [None if s is None else _scaled(d, s) for d, s in zip(old, scales, strict=True)]
 
 
 def _scales(call: Call, n: int) -> Sequence[float | None]:

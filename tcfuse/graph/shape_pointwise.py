@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import sympy
+
 from tcfuse.graph.shape_call import Call, Scope, Shapes, UnknownShapeError, shape_rule
 from tcfuse.graph.symbols import Dim, Dims, equal
 
@@ -38,6 +40,21 @@ BROADCAST = (
 )
 
 
+def _is_cut_of_another(dim: Dim, others: Sequence[Dim], scope: Scope) -> bool:
+    """Whether ``dim`` is ``min(512, n)`` beside an ``n``: it must be that ``n``."""
+    if not isinstance(dim, sympy.Min):
+        return False
+    limits = [a for a in dim.args if a.is_Integer]
+    rest = [a for a in dim.args if not a.is_Integer]
+    if len(rest) != 1 or any(limit <= 1 for limit in limits):
+        return False
+    for other in others:
+        if other is not dim and equal(rest[0], other):
+            scope.require(dim, other)
+            return True
+    return False
+
+
 def broadcast_dim(dims: Sequence[Dim], scope: Scope) -> Dim:
     """What these sizes of one axis broadcast to.
 
@@ -49,9 +66,10 @@ def broadcast_dim(dims: Sequence[Dim], scope: Scope) -> Dim:
     """
     different: list[Dim] = []
     for dim in dims:
-        if not (isinstance(dim, int) and dim == 1):
-            if not any(equal(dim, other) for other in different):
-                different.append(dim)
+        if dim != 1 and not any(equal(dim, other) for other in different):
+            different.append(dim)
+    if len(different) > 1:
+        different = [d for d in different if not _is_cut_of_another(d, different, scope)]
     if not different:
         return 1
     constants = [d for d in different if isinstance(d, int)]

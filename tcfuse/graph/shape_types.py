@@ -1,19 +1,13 @@
-"""Element types of outputs, and ONNX's own inference for operators without a rule of ours.
-
-Both ask the operator's schema.  ``onnx.shape_inference`` runs on one node at a time, so a
-model of any size can be asked about and what its file claims of inner values is not believed.
-"""
+"""Element types of outputs, from the operators' schemas and a few attributes."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import onnx
-import onnx.shape_inference
 import onnx_ir as ir
 
-from tcfuse.graph.shape_call import MAX_RANK, Call, Known
-from tcfuse.graph.symbols import Dim, Dims
+from tcfuse.graph.shape_call import Call
 
 _NAMES = {
     "tensor(float)": ir.DataType.FLOAT,
@@ -38,7 +32,7 @@ _BY_ATTRIBUTE = {
 _BY_INPUT = {"CastLike": 1, "OneHot": 2, "DequantizeLinear": 1}
 
 
-@lru_cache(maxsize=None)
+@cache
 def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | None:
     """The definition ONNX has of an operator; ``None`` when it has none."""
     try:
@@ -47,7 +41,7 @@ def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | Non
         return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _output_types(
     op_type: str, domain: str, opset: int, n: int
 ) -> tuple[ir.DataType | tuple[int, ...] | None, ...]:
@@ -123,72 +117,3 @@ def _constant_type(call: Call) -> ir.DataType | None:
         if any(f"value_{name}{s}" in call.node.attributes for s in ("", "s")):
             return ir.DataType[dtype]
     return None
-
-
-def infer_with_onnx(call: Call) -> list[Known]:
-    """What ONNX's inference says of one node; sizes it does not know get fresh names."""
-    node = call.node
-    nothing = [Known() for _ in node.outputs]
-    schema = schema_of(
-        node.op_type, "" if node.domain == "ai.onnx" else node.domain, call.opset
-    )
-    if schema is None or any(
-        a.type is ir.AttributeType.GRAPH for a in node.attributes.values()
-    ):
-        return nothing
-    expressions: dict[str, Dim] = {}
-    types, data = {}, {}
-    proto = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-    for k, value in enumerate(node.inputs):
-        proto.input.append("" if value is None else f"i{k}")
-        if value is None:
-            continue
-        dtype = tensor_type(value)
-        if dtype is None:
-            return nothing
-        types[f"i{k}"] = _type_proto(dtype, call.shape_or_none(k), expressions)
-        array = call.array(k)
-        if array is not None and array.nbytes <= 1024 and dtype is not ir.DataType.STRING:
-            data[f"i{k}"] = ir.serde.serialize_tensor(ir.tensor(array, dtype=dtype))
-    proto.output.extend(f"o{k}" if v.name else "" for k, v in enumerate(node.outputs))
-    proto.attribute.extend(ir.serde.serialize_attribute(a) for a in node.attributes.values())
-    opsets = [onnx.OperatorSetIdProto(domain=schema.domain, version=call.opset)]
-    try:
-        found = onnx.shape_inference.infer_node_outputs(
-            schema, proto, types, data, opset_imports=opsets
-        )
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError, KeyError):
-        return nothing
-    return [_known(found.get(f"o{k}"), expressions, call) for k in range(len(node.outputs))]
-
-
-def _type_proto(
-    dtype: ir.DataType, shape: Dims | None, expressions: dict[str, Dim]
-) -> onnx.TypeProto:
-    proto = onnx.TypeProto()
-    proto.tensor_type.elem_type = dtype.value
-    if shape is not None:
-        proto.tensor_type.shape.SetInParent()
-        for size in shape:
-            dim = proto.tensor_type.shape.dim.add()
-            if isinstance(size, int):
-                dim.dim_value = size
-            else:
-                dim.dim_param = str(size)
-                expressions[dim.dim_param] = size
-    return proto
-
-
-def _known(proto: onnx.TypeProto | None, expressions: dict[str, Dim], call: Call) -> Known:
-    if proto is None or not proto.HasField("tensor_type") or not proto.tensor_type.elem_type:
-        return Known()
-    known = Known(ir.DataType(proto.tensor_type.elem_type))
-    shape = proto.tensor_type.shape.dim
-    if proto.tensor_type.HasField("shape") and len(shape) <= MAX_RANK:
-        known.shape = tuple(
-            d.dim_value
-            if d.HasField("dim_value") and d.dim_value >= 0
-            else expressions.get(d.dim_param) or call.fresh()
-            for d in shape
-        )
-    return known

@@ -25,6 +25,9 @@ from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
     shape_reduction,
 )
 from tcfuse.graph.constants import constant_tensor, constant_value
+from tcfuse.graph.equalities import Equalities
+from tcfuse.graph.function_calls import LARGEST_DEPTH, LARGEST_TOTAL, instantiate
+from tcfuse.graph.onnx_inference import infer_with_onnx
 from tcfuse.graph.shape_call import (
     ELEMENT_RULES,
     MAX_ELEMENTS,
@@ -36,7 +39,7 @@ from tcfuse.graph.shape_call import (
 )
 from tcfuse.graph.shape_control import CONTROL_RULES
 from tcfuse.graph.shape_elements import ELEMENT_TYPES
-from tcfuse.graph.shape_types import infer_with_onnx, output_types, schema_of, tensor_type
+from tcfuse.graph.shape_types import output_types, schema_of, tensor_type
 from tcfuse.graph.symbols import (
     PLAIN_NAME,
     Dim,
@@ -52,6 +55,7 @@ from tcfuse.graph.symbols import (
 __all__ = ["Dim", "Dims", "dims", "elements", "infer_shapes", "symbol"]
 
 _T = TypeVar("_T")
+_ANONYMOUS = frozenset(("?", "*", "-1", "None", "unknown", "dynamic"))  # no names, say tools
 _ELEMENTS = "tcfuse.elements"
 # A rule may meet a node that is malformed in any way; its outputs are then unknown.
 _MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
@@ -84,6 +88,9 @@ class _Inference:
         self.functions = model.functions
         self.after_node = after_node
         self.depth = 0
+        self.final = True
+        self._in_functions = 0
+        self.equalities = Equalities()
         self._common: dict[frozenset[Dim], Dim] = {}
         self._created: list[Dim] = []
         self._taken = _texts(model.graph)
@@ -94,7 +101,9 @@ class _Inference:
         """Infer the main graph."""
         for value in self.graph.inputs:
             self._declare(value)
-        self._visit_nodes(self.graph, final=True)
+        self._visit_nodes(self.graph)
+        if self.equalities:
+            self._resolve_all()
 
     # -- what rules ask ------------------------------------------------------------------
 
@@ -105,6 +114,7 @@ class _Inference:
         size = symbol(f"d{self._next}")
         self._next += 1
         self._created.append(size)
+        self.equalities.allow(size)
         return size
 
     def common(self, candidates: frozenset[Dim]) -> Dim:
@@ -112,6 +122,11 @@ class _Inference:
         if candidates not in self._common:
             self._common[candidates] = self.fresh()
         return self._common[candidates]
+
+    def require(self, a: Dim, b: Dim) -> None:
+        """Note that a run is only valid when these sizes are equal; a body may never run."""
+        if self.depth == 0:
+            self.equalities.require(a, b)
 
     def shape_of(self, value: ir.Value) -> Dims | None:
         """The shape found so far."""
@@ -143,7 +158,7 @@ class _Inference:
             inputs: What is known of its inputs; the declared type where that is nothing.
             final: Not an attempt: constants may be folded.
         """
-        before = len(self._created)
+        before, was_final = len(self._created), self.final
         for k, value in enumerate(graph.inputs):
             known = inputs[k] if k < len(inputs) else Known()
             if known.shape is None and known.dtype is None:
@@ -151,8 +166,10 @@ class _Inference:
             else:
                 self._record(value, known)
         self.depth += 1
-        self._visit_nodes(graph, final=final)
+        self.final = was_final and final
+        self._visit_nodes(graph)
         self.depth -= 1
+        self.final = was_final
         inner = set(self._created[before:])
         return [self._outside(self.known(value), inner) for value in graph.outputs]
 
@@ -177,7 +194,7 @@ class _Inference:
         for dim in value.shape:
             if isinstance(dim, int):
                 shape.append(dim if dim >= 0 else self.fresh())
-            elif dim.value:
+            elif dim.value and dim.value not in _ANONYMOUS:
                 shape.append(parse(dim.value, self._names))
             else:
                 shape.append(self.fresh())
@@ -189,27 +206,46 @@ class _Inference:
         if known.shape is None:
             value.shape = None
         else:
-            set_dims(value, tuple(self.fresh() if is_long(d) else d for d in known.shape))
+            shape = self.equalities.resolve_all(known.shape)
+            set_dims(value, tuple(self.fresh() if is_long(d) else d for d in shape))
         value.meta[_ELEMENTS] = known.elements
 
-    def _visit_nodes(self, graph: ir.Graph, *, final: bool) -> None:
+    def _visit_nodes(self, graph: ir.Graph) -> None:
         for value in graph.initializers.values():
             tensor = value.const_value
             if tensor is not None and not value.is_graph_input():
                 value.dtype = tensor.dtype
-                value.shape = tensor.shape
+                value.shape = ir.Shape(tensor.shape.numpy())
         for node in graph:
             self._visit(node)
-            if final and self.after_node is not None:
+            if self.final and self.after_node is not None:
                 self.after_node(node)
+
+    def _resolve_all(self) -> None:
+        """Say equal what turned out to be equal, everywhere."""
+        for node in self.graph.all_nodes():
+            for value in node.outputs:
+                shape = dims(value)
+                if shape is None or all(isinstance(d, int) for d in shape):
+                    continue
+                resolved = self.equalities.resolve_all(shape)
+                if resolved != shape:
+                    set_dims(value, resolved)
+                numbers = elements(value)
+                if numbers is not None:
+                    value.meta[_ELEMENTS] = tuple(
+                        None if e is None else self.equalities.resolve(e) for e in numbers
+                    )
 
     def _visit(self, node: ir.Node) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
         opset = node.version or self.opsets.get(node.domain) or self.opsets.get(domain, 1)
         call = Call(node, opset, self)
-        if domain not in self.opsets and node.domain not in self.opsets:
-            found = None
-        elif node.op_identifier() in self.functions:
+        function = self.functions.get(node.op_identifier())
+        found: list[Known] | None = None
+        if function is not None:
+            found = self._call_function(function, node)
+        elif domain not in self.opsets and node.domain not in self.opsets:
             found = None
         elif not domain and node.op_type in CONTROL_RULES:
             found = _attempt(CONTROL_RULES[node.op_type], call)
@@ -221,7 +257,22 @@ class _Inference:
             self._visit_unknown(node)
             return
         for k, value in enumerate(node.outputs):
-            self._store(value, found[k] if k < len(found) else Known())
+            known = found[k] if k < len(found) else Known()
+            if function is not None and (known.shape is None or known.dtype is None):
+                self._declare(value)
+            else:
+                self._store(value, known)
+
+    def _call_function(self, function: ir.Function, node: ir.Node) -> list[Known] | None:
+        """What a call of a function of the model gives; ``None`` when it calls too many."""
+        self._in_functions += len(function)
+        if self.depth >= LARGEST_DEPTH or self._in_functions > LARGEST_TOTAL:
+            return None
+        inputs = [Known() if value is None else self.known(value) for value in node.inputs]
+        outer, self.opsets = self.opsets, dict(function.opset_imports)
+        found = self.infer_body(instantiate(function, node), inputs, final=False)
+        self.opsets = outer
+        return found
 
     def _visit_unknown(self, node: ir.Node) -> None:
         """An operator nobody knows: the file's word is all there is."""
@@ -240,7 +291,7 @@ class _Inference:
             for k, dtype in enumerate(types)
         ]
         if any(f.shape is None or f.dtype is None for f in found):
-            for ours, theirs in zip(found, infer_with_onnx(call), strict=True):
+            for ours, theirs in zip(found, _attempt(infer_with_onnx, call) or (), strict=False):
                 ours.dtype = ours.dtype or theirs.dtype
                 ours.shape = theirs.shape if ours.shape is None else ours.shape
         self._add_elements(call, domain, found)

@@ -1,9 +1,9 @@
 """Dimensions: integers as integers, everything else as sympy expressions over size names.
 
-sympy is slow, so every function here answers for plain integers first.  A size name is a positive
-integer symbol; ``symbol`` returns one and the same object for a name.  Where the difference
-between "positive" and "not negative" could make an answer wrong for an empty dimension, the
-predicates below (``nonnegative``, ``positive``) also hold for a size of zero.
+sympy is slow, so every function here answers for plain integers first.  A size name is a
+positive integer symbol; ``symbol`` returns one and the same object for a name.  Where the
+difference between "positive" and "not negative" could make an answer wrong for an empty
+dimension, the predicates below (``nonnegative``, ``positive``) also hold for a size of zero.
 
 An expression lives in an ``ir.Shape`` as a ``SizeDim``; any other symbolic dimension of a model
 is read by ``parse``.
@@ -15,7 +15,7 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TypeAlias
 
 import onnx_ir as ir
@@ -38,7 +38,7 @@ class SizeDim(ir.SymbolicDim):
         self.expression = expression
 
 
-@lru_cache(maxsize=None)
+@cache
 def symbol(name: str) -> sympy.Symbol:
     """The size of that name: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)

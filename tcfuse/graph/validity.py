@@ -43,31 +43,21 @@ def _title(node: onnx.NodeProto) -> str:
 
 def _check(graph: onnx.GraphProto, outer: frozenset[str], name: str) -> bool:
     given = _definitions(graph, name)
-    producers: dict[str, int] = {}
-    for k, node in enumerate(graph.node):
-        for output in node.output:
-            if output and (output in producers or output in given):
-                raise InputError(
-                    f"{name}: value {output!r} is defined twice, the second time by a "
-                    f"{_title(node)}; export the model again"
-                )
-            if output:
-                producers[output] = k
+    producers = _producers(graph, given, name)
+    visible = outer | given | producers.keys()
     for info in graph.output:
-        if info.name not in producers and info.name not in given and info.name not in outer:
+        if info.name not in visible:
             raise InputError(
                 f"{name}: graph output {info.name!r} is not made by any node; "
                 "export the model again"
             )
     needs = [_needs(node) for node in graph.node]
-    visible = outer | given | producers.keys()
     for node, names in zip(graph.node, needs, strict=True):
-        for used in names:
-            if used not in visible:
-                raise InputError(
-                    f"{name}: a {_title(node)} uses the value {used!r}, which nothing defines; "
-                    "export the model again"
-                )
+        for used in names - visible:
+            raise InputError(
+                f"{name}: a {_title(node)} uses the value {used!r}, which nothing defines; "
+                "export the model again"
+            )
     ordered = all(producers.get(n, -1) < k for k, names in enumerate(needs) for n in names)
     if not ordered:
         _check_acyclic(graph, needs, producers, name)
@@ -75,6 +65,20 @@ def _check(graph: onnx.GraphProto, outer: frozenset[str], name: str) -> bool:
         for body in _subgraphs(node):
             ordered &= _check(body, visible, name)
     return ordered
+
+
+def _producers(graph: onnx.GraphProto, given: frozenset[str], name: str) -> dict[str, int]:
+    """For each value a node makes, the position of the node."""
+    producers: dict[str, int] = {}
+    for k, node in enumerate(graph.node):
+        for output in filter(None, node.output):
+            if output in producers or output in given:
+                raise InputError(
+                    f"{name}: value {output!r} is defined twice, the second time by a "
+                    f"{_title(node)}; export the model again"
+                )
+            producers[output] = k
+    return producers
 
 
 def _definitions(graph: onnx.GraphProto, name: str) -> frozenset[str]:
