@@ -74,11 +74,10 @@ def _body(
             operands,
             attributes,
             overload=node.overload,
-            num_outputs=len(node.outputs),
+            num_outputs=_n_outputs(node),
         )
-        for old, new in zip(node.outputs, twin.outputs, strict=True):
-            is_absent = old.name == "" and not old.uses()
-            new.name = "" if is_absent else names.get(old, f"t{len(values)}")
+        for old, new in zip(node.outputs, twin.outputs, strict=False):
+            new.name = names.get(old, f"t{len(values)}")
             values[old] = new
         nodes.append(twin)
     return ir.Graph(
@@ -86,12 +85,16 @@ def _body(
     )
 
 
+def _n_outputs(node: ir.Node) -> int:
+    """Outputs of ``node`` up to the last one that is not left out."""
+    present = [k for k, v in enumerate(node.outputs) if v.name != "" or v.uses()]
+    return max(present, default=0) + 1
+
+
 def _operand(
     node: ir.Node, position: int, values: dict[ir.Value, ir.Value], nodes: list[ir.Node]
 ) -> ir.Value | None:
-    """What the twin of ``node`` reads at ``position``; it may be a Constant put in
-    ``nodes``.
-    """
+    """What the twin of ``node`` reads at ``position``; a new Constant goes to ``nodes``."""
     value = node.inputs[position]
     if value is None:
         return None

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import n_bytes
+from tcfuse.graph.cost import MACHINE, n_bytes
 from tcfuse.graph.legality import is_fixed
 from tcfuse.graph.shapes import dims
 
@@ -56,7 +56,8 @@ def reorder_us(
     made = {v for node in members for v in node.outputs}
     touched = dict.fromkeys(v for node in members for v in (*node.inputs, *node.outputs) if v)
     for value in touched:
-        cost = 2 * n_bytes(value) / REORDER_RATE
+        moved = 2 * n_bytes(value)
+        cost = moved / min(REORDER_RATE, MACHINE.copy_rate(moved))
         readers = {user for user, _ in value.uses()}
         plain = {user for user in readers if not _keeps_blocked(user, blocked)}
         if value in made:

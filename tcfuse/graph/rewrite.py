@@ -60,9 +60,12 @@ def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
         AssertionError: Two replacements of one name differ in what they compute.
     """
     copy = model.clone()
+    values, nodes = _correspondence(model, copy)
+    for graph in {node.graph: None for node in nodes.values()}:
+        assert isinstance(graph, ir.Graph)
+        _drop_partial_types(graph)
     if not replacements:
         return copy
-    values, nodes = _correspondence(model, copy)
     functions: dict[tuple[str, str], tuple[str, Replacement]] = {}
     for replacement in replacements:
         key = (replacement.domain, replacement.name)
@@ -169,6 +172,13 @@ def _drop_unused(values: Iterable[ir.Value]) -> None:
             assert value.graph is not None
             assert value.name is not None
             del value.graph.initializers[value.name]
+
+
+def _drop_partial_types(graph: ir.Graph) -> None:
+    """Forget the types of inner values that have no shape: ONNX's checker refuses those."""
+    for value in (v for node in graph for v in node.outputs):
+        if value.shape is None and not value.is_graph_output():
+            value.type = None
 
 
 def _restore_order(graph: ir.Graph) -> None:

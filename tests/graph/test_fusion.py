@@ -1,0 +1,301 @@
+import time
+
+import numpy as np
+import onnx
+import pytest
+
+from tcfuse.graph.fusion import describe, fuse, fuse_all, group_of, split
+from tcfuse.graph.load import load_model
+
+
+def parse(body, inputs="float[N, 64] x", outputs="float[N, 64] y", opset=17):
+    head = f'<ir_version: 8, opset_import: ["" : {opset}]>'
+    return onnx.parser.parse_model(f"{head} g ({inputs}) => ({outputs}) {{{body}}}")
+
+
+def model(*args, **kwargs):
+    return load_model(parse(*args, **kwargs))
+
+
+def plan(*args, conservative=True, **kwargs):
+    loaded = model(*args, **kwargs)
+    found = fuse(loaded.graph, loaded.opset_imports, conservative=conservative)
+    covered = [n for g in found.groups for n in g.nodes] + [r.node for r in found.rejections]
+    assert len(covered) == len(set(covered)) == len(list(loaded.graph))
+    return found
+
+
+def groups(found):
+    return [str(group) for group in found.groups]
+
+
+def reasons(found):
+    return {r.node.op_type: r.reason for r in found.rejections}
+
+
+def conv_model(tail, channels=64, outputs="float[N, 64, 32, 32] y"):
+    """``tail`` behind ``c = Conv(x, w)``; ``k`` is a constant a channel."""
+    proto = parse(f"c = Conv(x, w) {tail}", "float[N, 16, 32, 32] x", outputs)
+    shapes = {"w": (channels, 16, 1, 1), "v": (8, channels, 1, 1), "k": (1, channels, 1, 1)}
+    for name, shape in shapes.items():
+        array = np.ones(shape, np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    loaded = load_model(proto)
+    return fuse(loaded.graph, loaded.opset_imports)
+
+
+def test_a_chain_is_one_group_with_its_border():
+    found = plan(
+        "a = Mul(x, b) c = Tanh(a) y = Add(c, b)", inputs="float[N, 64] x, float[64] b"
+    )
+    (group,) = found.groups
+    assert str(group) == "Mul Tanh Add"
+    assert [v.name for v in group.inputs] == ["x", "b"]
+    assert [v.name for v in group.outputs] == ["y"]
+
+
+def test_a_value_others_need_becomes_an_output():
+    found = plan(
+        "a = Mul(x, x) b = Exp(a) y = Add(b, x) z = MatMul(a, x)",
+        inputs="float[64, 64] x",
+        outputs="float[64, 64] y, float[64, 64] z",
+    )
+    assert groups(found) == ["Mul Exp Add"]
+    assert [v.name for v in found.groups[0].outputs] == ["a", "y"]
+
+
+def test_a_graph_output_inside_stays_visible():
+    found = plan(
+        "a = Mul(x, x) y = Exp(a) z = Add(y, x)", outputs="float[N, 64] y, float[N, 64] z"
+    )
+    assert [v.name for v in found.groups[0].outputs] == ["y", "z"]
+
+
+def test_views_at_the_border_are_trimmed_and_inside_kept():
+    body = """
+        s = Constant<value = int64[3] {0, 8, 8}>()
+        t = Constant<value = int64[2] {0, 64}>()
+        a = Reshape(x, s) b = Relu(a) c = Reshape(b, t) d = Neg(c) y = Reshape(d, s)
+    """
+    found = plan(body, outputs="float[N, 8, 8] y")
+    assert groups(found) == ["Relu Reshape Neg"]
+    assert "costs nothing" in reasons(found)["Reshape"]
+
+
+def test_only_views_are_nothing():
+    body = """
+        s = Constant<value = int64[3] {0, 8, 8}>() a = Reshape(x, s) y = Identity(a)
+    """
+    assert not plan(body, outputs="float[N, 8, 8] y", conservative=False).groups
+
+
+@pytest.mark.parametrize("operator", ["Relu", "Sigmoid", "Exp", "Abs"])
+def test_a_single_cheap_node_is_left(operator):
+    assert not plan(f"y = {operator}(x)").groups
+    assert groups(plan(f"y = {operator}(x)", conservative=False)) == [operator]
+
+
+@pytest.mark.parametrize("operator", ["Softplus", "Mish", "HardSwish", "Sin", "Erf"])
+def test_a_single_slow_node_is_taken(operator):
+    assert groups(plan(f"y = {operator}(x)", opset=18)) == [operator]
+
+
+def test_a_single_movement_is_never_a_group():
+    body = "y = Transpose<perm = [1, 0]>(x)"
+    assert not plan(body, outputs="float[64, N] y", conservative=False).groups
+
+
+def test_two_movements_are_a_group():
+    body = "a = Transpose<perm = [1, 0]>(x) y = Concat<axis = 0>(a, a)"
+    assert groups(plan(body, outputs="float[128, N] y")) == ["Transpose Concat"]
+
+
+def test_a_transpose_behind_arithmetic_is_kept():
+    body = "a = Add(x, x) y = Transpose<perm = [1, 0]>(a)"
+    assert groups(plan(body, outputs="float[64, N] y")) == ["Add Transpose"]
+
+
+def test_a_copy_of_foreign_data_is_given_back():
+    body = "a = Mul(x, x) b = Relu(a) y = Concat<axis = 0>(big, b)"
+    found = plan(
+        body, inputs="float[4, 64] x, float[4096, 64] big", outputs="float[4100, 64] y"
+    )
+    assert groups(found) == ["Mul Relu"]
+    assert "moves data" in reasons(found)["Concat"]
+
+
+def test_the_bias_of_a_flat_product_belongs_to_it():
+    body = "m = MatMul(x, w) a = Add(m, b) c = Mul(a, a) y = Tanh(c)"
+    proto = parse(body, inputs="float[N, 64] x, float[64, 64] w")
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(64, np.float32), "b"))
+    loaded = load_model(proto)
+    found = fuse(loaded.graph, loaded.opset_imports)
+    assert groups(found) == ["Mul Tanh"]
+    assert reasons(found)["Add"] == "ONNX Runtime fuses Add into the MatMul before it"
+
+
+def test_an_activation_belongs_to_its_convolution():
+    found = conv_model("a = Relu(c) b = Exp(a) d = Tanh(b) y = Add(d, b)")
+    assert groups(found) == ["Exp Tanh Add"]
+    assert reasons(found)["Relu"] == "ONNX Runtime fuses Relu into the Conv before it"
+
+
+def test_constants_a_channel_and_one_activation_belong_to_a_convolution():
+    found = conv_model("m = Mul(c, k) n = Add(m, k) a = Sigmoid(n) y = Neg(a)")
+    assert not found.groups
+    assert {"Mul", "Add", "Sigmoid"} <= {
+        op for op, reason in reasons(found).items() if "into the Conv" in reason
+    }
+
+
+def test_the_residual_of_blocked_convolutions_stays():
+    found = conv_model("d = Conv(x, w) s = Add(c, d) y = Relu(s)")
+    assert not found.groups
+    assert reasons(found)["Add"] == "ONNX Runtime fuses Add into the Conv before it"
+
+
+def test_a_value_with_two_readers_is_not_absorbed():
+    found = conv_model("a = Softplus(c) b = Tanh(a) y = Mul(c, b)")
+    assert groups(found) == ["Softplus Tanh Mul"]
+
+
+def test_reorders_make_a_cheap_region_between_convolutions_lose():
+    tail = "s = Sigmoid(c) m = Mul(c, s) n = Add(m, c) y = Conv(n, v)"
+    found = conv_model(tail, outputs="float[N, 8, 32, 32] y")
+    assert not found.groups
+    assert "not expected to be faster" in reasons(found)["Add"]
+
+
+def test_quick_gelu_is_left_and_swiglu_taken():
+    assert reasons(plan("s = Sigmoid(x) y = Mul(x, s)"))["Mul"].endswith("QuickGelu")
+    swiglu = "s = Sigmoid(x) a = Mul(x, s) y = Mul(a, u)"
+    assert groups(plan(swiglu, inputs="float[N, 64] x, float[N, 64] u")) == ["Sigmoid Mul Mul"]
+
+
+LAYER_NORM = """
+    m = ReduceMean<axes = [1]>(x) d = Sub(x, m) two = Constant<value = float {2.0}>()
+    p = Pow(d, two) v = ReduceMean<axes = [1]>(p) e = Constant<value = float {0.00001}>()
+    w = Add(v, e) r = Sqrt(w) q = Div(d, r) g = Mul(q, s) n = Add(g, b)
+"""
+
+
+def test_a_decomposed_layer_norm_alone_is_left_and_with_its_sum_taken():
+    proto = parse(LAYER_NORM, outputs="float[N, 64] n")
+    for name in "sb":
+        array = np.ones(64, np.float32)
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+    loaded = load_model(proto)
+    found = fuse(loaded.graph, loaded.opset_imports)
+    assert reasons(found)["Sub"] == "ONNX Runtime fuses this into LayerNormalization"
+    add = onnx.helper.make_node("Add", ["x0", "x1"], ["x"])
+    proto.graph.node.insert(0, add)
+    del proto.graph.input[:]
+    for name in ("x0", "x1"):
+        proto.graph.input.append(onnx.helper.make_tensor_value_info(name, 1, ["N", 64]))
+    loaded = load_model(proto)
+    (group,) = fuse(loaded.graph, loaded.opset_imports).groups
+    assert len(group.nodes) == 10
+
+
+def test_a_shared_mask_does_not_make_the_first_layer_special():
+    body = """
+        neg = Constant<value = float {-10000.0}>() one = Constant<value = float {1.0}>()
+        i = Sub(one, mask) m = Mul(i, neg)
+        a = Add(x, m) b = Softmax(a) c = MatMul(b, b) d = Add(c, m) y = Softmax(d)
+    """
+    found = plan(
+        body, inputs="float[16, 64, 64] x, float[1, 1, 64] mask", outputs="float[16, 64, 64] y"
+    )
+    assert groups(found)[-2:] == ["Add Softmax", "Add Softmax"]
+
+
+def test_merges_that_close_a_cycle_are_not_both_made():
+    body = """
+        a0 = Relu(x) b0 = Neg(x) ma = MatMul(a0, x) mb = MatMul(b0, x)
+        b1 = Add(b0, ma) a1 = Sub(a0, mb) y = Mul(a1, b1)
+    """
+    found = plan(body, inputs="float[64, 64] x", outputs="float[64, 64] y", conservative=False)
+    for group in found.groups:
+        inside = set(group.nodes)
+        reached = [u for v in group.outputs for u, _ in v.uses() if u not in inside]
+        while reached:
+            node = reached.pop()
+            assert node not in inside
+            reached.extend(u for v in node.outputs for u, _ in v.uses())
+
+
+def test_bodies_are_planned_and_what_they_capture_stays_visible():
+    body = """
+        a = Mul(x, x) b = Exp(a) c = ReduceSum<keepdims = 0>(b) zero = Constant<value = float
+        {0.0}>() t = Greater(c, zero) y = If(t) <
+            then_branch = g1 () => (float[N, 64] u) { p = Neg(b) u = Exp(p) },
+            else_branch = g2 () => (float[N, 64] w) { w = Identity(x) }
+        >
+    """
+    loaded = model(body)
+    main, *bodies = fuse_all(loaded)
+    assert "b" in {v.name for g in main.groups for v in g.outputs}
+    assert [str(g) for p in bodies for g in p.groups] == ["Neg Exp"]
+
+
+def test_equal_layers_get_equal_groups():
+    layer = """
+        a{0} = Mul(h{0}, h{0}) b{0} = Tanh(a{0})
+        c{0} = Add(b{0}, h{0}) h{1} = MatMul(c{0}, c{0})
+    """
+    body = " ".join(layer.format(k, k + 1) for k in range(5))
+    found = plan(f"h0 = Identity(x) {body} y = Identity(h5)", inputs="float[64, 64] x")
+    assert groups(found) == ["Mul Tanh Add"] * 5
+
+
+def test_split_gives_convex_groups_with_their_borders():
+    loaded = model("a = Mul(x, x) b = Exp(a) c = Neg(b) d = Tanh(a) y = Add(c, d)")
+    (group,) = fuse(loaded.graph, loaded.opset_imports).groups
+    parts = split(group, next(n for n in group.nodes if n.op_type == "Exp"))
+    assert [str(p) for p in parts] == ["Mul Tanh", "Neg Add"]
+    assert [[v.name for v in p.inputs] for p in parts] == [["x"], ["b", "d"]]
+    assert [[v.name for v in p.outputs] for p in parts] == [["a", "d"], ["y"]]
+
+
+def test_split_off_the_middle_of_a_diamond_leaves_no_cycle():
+    loaded = model("a = Relu(x) b = Exp(a) y = Add(a, b)")
+    (group,) = fuse(loaded.graph, loaded.opset_imports).groups
+    parts = split(group, group.nodes[1])
+    assert [str(p) for p in parts] == ["Relu", "Add"]
+
+
+def test_static_constants_are_no_inputs_and_other_constants_are():
+    body = """
+        z = Constant<value = int64[1] {0}>() e = Constant<value = int64[1] {32}>()
+        one = Constant<value = int64[1] {1}>()
+        a = Slice(x, z, e, one) k = Constant<value = float[1] {3.0}>() y = Mul(a, k)
+    """
+    loaded = model(body, outputs="float[N, 32] y")
+    nodes = [n for n in loaded.graph if n.op_type in ("Slice", "Mul")]
+    assert len(group_of(nodes).inputs) == 2
+    assert group_of(reversed(nodes)).nodes == tuple(nodes)
+
+
+def test_absent_inputs_and_outputs_are_skipped():
+    found = plan(
+        'a = Clip(x, "", m) b, "", s = LayerNormalization(a, g) y = Mul(b, s)',
+        inputs="float[N, 64] x, float m, float[64] g",
+    )
+    (group,) = found.groups
+    assert [v.name for v in group.inputs] == ["x", "m", "g"]
+    assert [v.name for v in group.outputs] == ["y"]
+
+
+def test_describe_counts():
+    found = plan("a = Mul(x, x) b = Mul(a, x) y = Neg(b)")
+    assert describe(found.groups[0]) == "Mul*2 Neg"
+
+
+def test_a_chain_of_three_thousand_is_fast_and_cut_evenly():
+    body = " ".join(f"v{k + 1} = Neg(v{k})" for k in range(3000))
+    loaded = model(f"v0 = Relu(x) {body} y = Abs(v3000)")
+    begin = time.perf_counter()
+    found = fuse(loaded.graph, loaded.opset_imports)
+    assert time.perf_counter() - begin < 10
+    assert sum(len(g.nodes) for g in found.groups) == 3002
+    assert max(len(g.nodes) for g in found.groups) == 192
