@@ -14,9 +14,9 @@ from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import Replacement
 from tcfuse.kernels import CompiledKernel
 from tcfuse.options import OptimizeOptions
-from tcfuse.ort.gate import GateResult
 from tcfuse.ort.manifest import RegionReport, Report, versions
 from tcfuse.ort.record import interface_to_json
+from tcfuse.ort.stage import GateResult
 from tcfuse.ort.verify import Verification, reject_reason
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.compose import ComposeError

@@ -13,7 +13,6 @@ from tcfuse.options import MappingOptions
 from tcfuse.ort.record import interface_to_json, source_from_json, source_to_json
 from tcfuse.store import Store, key_of, tool_digest
 from tcfuse.targets.base import Interface, KernelSource
-from tcfuse.targets.cpu import compile_kernel
 from tcfuse.tc.checked import CheckedDef
 
 KIND = "kernels"
@@ -51,6 +50,8 @@ def compile_cached(
     key = key_of(checked.definition, signature, hint, options.to_json(), tool_digest())
     record = store.get(KIND, key)
     if record is None:
+        from tcfuse.targets.cpu import compile_kernel  # loads isl: not for a warm run
+
         try:
             kernel = compile_kernel(checked, interface, hint, options)
         except UnsupportedError as error:

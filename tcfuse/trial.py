@@ -18,10 +18,11 @@ import onnx_ir as ir
 from tcfuse.attempt import Attempt, Compiled
 from tcfuse.debug import current
 from tcfuse.graph.rewrite import rewrite
-from tcfuse.ort.gate import GateResult, Stage, gate
+from tcfuse.ort.gate import gate
 from tcfuse.ort.inference import runtime
 from tcfuse.ort.library import build_library
 from tcfuse.ort.model_feeds import Wishes, shape_guesses
+from tcfuse.ort.stage import GateResult, Stage
 from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel

@@ -5,16 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.table import Table
-
-WIDE = 200  # columns when nobody looks: nothing is wrapped or cut
-
-
-def console() -> Console:
-    """Standard output; as wide as needed when it is not a terminal."""
-    return Console(width=None if sys.stdout.isatty() else WIDE, highlight=False, soft_wrap=True)
+from typing import Literal
 
 
 @contextmanager
@@ -23,6 +14,7 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str], None]]:
     if quiet or not sys.stderr.isatty():
         yield lambda text: None
         return
+    from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
@@ -38,14 +30,34 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Aligned columns on standard output, numbers to the right."""
-    table = Table(box=None, pad_edge=False, show_edge=False)
-    lines = [tuple(row) for row in rows]
-    for k, title in enumerate(header):
-        numeric = any(line[k][:1].isdigit() for line in lines)
-        last = k == len(header) - 1
-        right = numeric and not last and k > 0
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
+    """Aligned columns on standard output, numbers to the right; wrapped on a terminal only."""
+    lines = [tuple(header), *(tuple(row) for row in rows)]
+    n_columns = len(header)
+    numeric = {
+        k for k in range(1, n_columns - 1) if any(line[k][:1].isdigit() for line in lines[1:])
+    }
+    if sys.stdout.isatty():
+        _print_rich(lines, numeric)
+        return
+    widths = [max(len(line[k]) for line in lines) for k in range(n_columns)]
     for line in lines:
-        table.add_row(*line)
-    console().print(table)
+        cells = (
+            text.rjust(width) if k in numeric else text.ljust(width)
+            for k, (text, width) in enumerate(zip(line, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
+def _print_rich(lines: Sequence[tuple[str, ...]], numeric: set[int]) -> None:
+    """The same for people: long cells wrap within their column."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, show_edge=False)
+    for k, title in enumerate(lines[0]):
+        justify: Literal["left", "right"] = "right" if k in numeric else "left"
+        table.add_column(title, justify=justify, overflow="fold")
+    for line in lines[1:]:
+        table.add_row(*map(Text, line))
+    Console(highlight=False).print(table)

@@ -2,7 +2,7 @@
 
 The rule: never further from float64 than twice the original, or than a few units in the last
 place where the original happens to be exact; NaN and infinities where the original (or float64)
-has them and nowhere else; integers exact.
+has them and nowhere else, of any kind where the original overflows on the way; integers exact.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def _floats(
 ) -> Comparison:
     """The rule for floating point; all arrays are float64."""
     with np.errstate(all="ignore"):
-        agreed = _same(ours, original) | _same(ours, rounded)
+        overflown = ~np.isfinite(original) & np.isfinite(exact) & ~np.isfinite(ours)
+        agreed = _same(ours, original) | _same(ours, rounded) | overflown
         known = np.where(np.isfinite(rounded), exact, original)
         differences = np.where(agreed, 0.0, np.abs(ours - known))
         theirs = np.abs(original - exact)

@@ -23,7 +23,6 @@ from tcfuse.ort.subgraph import constant_of, function_of, single_node
 from tcfuse.targets.base import Interface
 from tcfuse.tc.ast import AssignKind
 from tcfuse.tc.checked import CheckedDef
-from tcfuse.tc.evaluate import evaluate
 
 log = logging.getLogger(__name__)
 
@@ -123,6 +122,8 @@ def exact_outputs(
     checked: CheckedDef, interface: Interface, feed: Feed
 ) -> Sequence[np.ndarray]:
     """Float64 answers, in the shapes the definition declares."""
+    from tcfuse.tc.evaluate import evaluate  # loads SciPy and SymPy: not for a warm run
+
     arrays: dict[str, np.ndarray] = {}
     for param, array in zip(checked.definition.params, feed.arrays, strict=True):
         assert param.type is not None, f"parameter {param.name} has no type"

@@ -9,8 +9,9 @@ import pytest
 from models.chain import build
 from tcfuse.errors import OptionError
 from tcfuse.graph.load import load_model
-from tcfuse.ort.gate import Stage, gate
+from tcfuse.ort.gate import gate
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
+from tcfuse.ort.stage import Stage
 from tcfuse.ort.timing import Ratio, interleave
 from tcfuse.trial import gate_from_json, gate_to_json
 from tests.ort.handmade import RIGHT, Handmade, handmade
