@@ -141,17 +141,19 @@ def extreme(operator: str, forms: Iterable[Linear]) -> Linear:
     return kept[0] if len(kept) == 1 else Linear.of(Extreme(operator, tuple(kept)))
 
 
-def nonnegative(form: Linear) -> bool:
-    """Whether ``form >= 0`` can be proved for all sizes from zero on."""
+def nonnegative(form: Linear, smallest: int = 0) -> bool:
+    """Whether ``form >= 0`` can be proved for all sizes from ``smallest`` on."""
     atom, factor = next((t for t in form.terms if not isinstance(t[0], str)), ("", 0))
     if isinstance(atom, Floor):
         # divisor * floor lies between argument - (divisor - 1) and argument.
         least = atom.argument + (1 - atom.divisor if factor > 0 else 0)
-        return nonnegative(form.without(atom) * atom.divisor + least * factor)
+        return nonnegative(form.without(atom) * atom.divisor + least * factor, smallest)
     if isinstance(atom, Extreme):
-        cases = (nonnegative(form.without(atom) + a * factor) for a in atom.arguments)
+        rest = form.without(atom)
+        cases = (nonnegative(rest + a * factor, smallest) for a in atom.arguments)
         return any(cases) if (atom.operator == "max") == (factor > 0) else all(cases)
-    return form.constant >= 0 and all(factor >= 0 for _, factor in form.terms)
+    least_sum = smallest * sum(factor for _, factor in form.terms)
+    return form.constant + least_sum >= 0 and all(factor >= 0 for _, factor in form.terms)
 
 
 def linear_of(

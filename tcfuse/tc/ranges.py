@@ -182,7 +182,7 @@ def _solve_round(
     found: dict[str, Interval] = {}
     for name in lows.keys() & highs.keys() & wanted:
         interval = Interval(extreme("max", lows[name]), extreme("min", highs[name]))
-        if nonnegative(interval.low - interval.high - 1):
+        if nonnegative(interval.low - interval.high - 1, 1):
             raise TcError(
                 f"the range of {name!r} is empty: {interval.low} to {interval.high}", span
             )
@@ -202,7 +202,7 @@ def _preconditions(conditions: Iterable[Condition]) -> tuple[Expr, ...]:
         if nonnegative(form):
             continue
         read = condition.read
-        if nonnegative(-form - 1):
+        if nonnegative(-form - 1, 1):
             text = unparse_expr(read.subscript)
             raise TcError(
                 f"the subscript {text} of {read.tensor!r} is out of bounds",

@@ -86,11 +86,9 @@ class _Checker:
             if param.type is None:
                 raise TcError(f"the parameter {param.name!r} has no type", param.span)
             self.tensors[param.name] = param.type
-        for name in seen & self.sizes.keys():
-            span = next(
-                p.span for p in (*definition.params, *definition.returns) if p.name == name
-            )
-            raise TcError(f"{name!r} is both a size and a tensor", span)
+        for param in (*definition.params, *definition.returns):
+            if param.name in self.sizes:
+                raise TcError(f"{param.name!r} is both a size and a tensor", param.span)
 
     def declaration(self, param: Param, declared: TensorType) -> None:
         """Take in one declared type."""
@@ -99,10 +97,8 @@ class _Checker:
         for size in declared.shape:
             form = linear_of_size(size)
             if form is None:
-                hint = "give the product a name of its own"
-                raise TcError(
-                    f"the size {size!r} of {param.name!r} is not affine", param.span, hint
-                )
+                message = f"the size {size!r} of {param.name!r} is not affine"
+                raise TcError(message, param.span, "give the product a name of its own")
             if not form.terms and form.constant < 0:
                 raise TcError(f"the size {size} of {param.name!r} is negative", param.span)
         self.bounds[param.name] = tuple(map(_bounds_of_size, declared.shape))
@@ -111,6 +107,9 @@ class _Checker:
         """Take in the sizes that only the ranges of ``statement`` use."""
         scope = Scope.of(statement)
         for name in scope.size_names():
+            if name in self.tensors or name in self.unwritten:
+                message = f"the tensor {name!r} cannot be used in a range"
+                raise TcError(message, statement.span, "bounds depend on sizes only")
             self.sizes.setdefault(name)
         return scope
 
@@ -123,10 +122,9 @@ class _Checker:
         reduction = variables[len(statement.indices) :]
         if reduction and not statement.assign.is_reduction:
             raise TcError(
-                f"{reduction[0]!r} is summed over nothing: it is not an index of "
-                f"{statement.tensor!r}, and '=' is not a reduction",
+                f"{reduction[0]!r} is a reduction variable, but '=' is not a reduction",
                 statement.span,
-                f"write '+=!', or add {reduction[0]!r} to the indices of {statement.tensor!r}",
+                f"use '+=!' or another reduction, or make it an index of {statement.tensor!r}",
             )
         kind = self.types(scope)
         inferred = self.ranges(scope, variables)
@@ -151,7 +149,7 @@ class _Checker:
         known = self.tensors.get(name) or self.declared.get(name)
         if known and known.rank != len(statement.indices):
             found = len(statement.indices)
-            raise TcError(f"{name!r} has {known.rank} dimensions but {found} indices", span)
+            raise TcError(f"the rank of {name!r} is {known.rank}, not {found}", span)
         kind = statement.assign
         if kind.is_reduction and not kind.resets and name not in self.tensors:
             hint = f"write '{kind.value}!' to start from the neutral element"
@@ -169,10 +167,8 @@ class _Checker:
         value = type_of(statement.value, self.tensors, names)
         adds = statement.assign.operator in ("+", "*")
         if is_bool(value) and adds:
-            operator = statement.assign.value
-            raise TcError(
-                f"'{operator}' is not defined on bool", statement.span, "cast the value"
-            )
+            message = f"'{statement.assign.value}' is not defined on bool"
+            raise TcError(message, statement.span, "cast the value to a number")
         known = self.tensors.get(statement.tensor) or self.declared.get(statement.tensor)
         if known is None:
             dtype = resolve(value)
@@ -190,6 +186,8 @@ class _Checker:
         explicit: dict[str, Bounds] = {}
         declared: dict[str, Bounds] = {}
         for r in statement.ranges:
+            if _is_reversed(r):
+                raise TcError(f"the range of {r.name!r} ends before it starts", r.span)
             explicit[r.name] = Bounds(scope.inline(r.low), scope.inline(r.high))
         reads: list[Read] = []
         if len(explicit) < len(variables):
@@ -259,13 +257,22 @@ class _Checker:
             least, most = linear_of(bounds.low, {}), linear_of(bounds.high, {})
             if low is None or high is None or least is None or most is None:
                 continue
-            if nonnegative(least - low - 1) or nonnegative(high - most - 1):
+            if nonnegative(least - low - 1, 1) or nonnegative(high - most - 1, 1):
                 raise TcError(
                     f"{found.name!r} runs from {low} to {high}, outside {statement.tensor!r}, "
                     f"which starts at {least} and ends at {most}",
                     statement.span,
                     f"declare the shape of {statement.tensor!r} in the returns",
                 )
+
+
+def _is_reversed(r: Range) -> bool:
+    """Whether both ends are numbers and the wrong way round."""
+    match r.low, r.high:
+        case Const(low), Const(high):
+            return low > high
+        case _:
+            return False
 
 
 def _bounds_of_size(size: Size) -> Bounds:

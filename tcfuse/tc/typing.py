@@ -25,9 +25,9 @@ COMPARISONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
 class Weak(Enum):
     """The kind of a literal that has not met a type yet."""
 
-    BOOL = "bool literal"
-    INT = "int literal"
-    FLOAT = "float literal"
+    BOOL = "a bool literal"
+    INT = "an int literal"
+    FLOAT = "a float literal"
 
 
 Type: TypeAlias = DType | Weak
@@ -109,7 +109,7 @@ def is_integer(kind: Type) -> bool:
 
 def spell(kind: Type) -> str:
     """The type as an error message names it."""
-    return kind.tc if isinstance(kind, DType) else f"a {kind.value}"
+    return kind.tc if isinstance(kind, DType) else kind.value
 
 
 def assignable(target: DType, value: Type) -> bool:
