@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tcfuse.tc.ast import Binary, Const, Expr, Unary, Var, children
 from tcfuse.tc.parser import parse_expr
@@ -33,9 +34,7 @@ class Affine:
         """The value of a size."""
         if isinstance(size, int):
             return cls((), size)
-        value = affine(parse_expr(size))
-        assert value is not None, f"size {size!r} is not affine"
-        return value
+        return _of_text(size)
 
     def __add__(self, other: Affine | int) -> Affine:
         if isinstance(other, int):
@@ -97,6 +96,13 @@ class Affine:
 
 def _negated(factor: int, name: str) -> Expr:
     return Unary("-", Var(name)) if factor == 1 else Binary("*", Const(-factor), Var(name))
+
+
+@lru_cache(maxsize=1024)
+def _of_text(size: str) -> Affine:
+    value = affine(parse_expr(size))
+    assert value is not None, f"size {size!r} is not affine"
+    return value
 
 
 def affine(expr: Expr) -> Affine | None:

@@ -84,6 +84,8 @@ class Axes:
     def _join_families(self, a: int, b: int) -> None:
         keep, drop = self._family[a], self._family[b]
         if keep != drop:
+            if len(self._members[keep]) < len(self._members[drop]):
+                keep, drop = drop, keep
             for member in self._members[drop]:
                 self._family[member] = keep
             self._members[keep] += self._members.pop(drop)

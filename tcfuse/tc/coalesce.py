@@ -77,9 +77,13 @@ def _walked_apart(
         for axis, a, b in zip(row, access.subscripts, access.subscripts[1:], strict=False):
             if axis not in follower:
                 continue
-            if not isinstance(a, Var) or not isinstance(b, Var) or (
-                right.setdefault(a.name, b.name) != b.name
-                or left.setdefault(b.name, a.name) != a.name
+            if (
+                not isinstance(a, Var)
+                or not isinstance(b, Var)
+                or (
+                    right.setdefault(a.name, b.name) != b.name
+                    or left.setdefault(b.name, a.name) != a.name
+                )
             ):
                 apart.add(axis)
     return apart

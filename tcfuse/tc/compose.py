@@ -20,6 +20,7 @@ from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.symbols import dims
 from tcfuse.opdef import Kind, OpCall, OpDef, find
 from tcfuse.targets.base import Interface, Port
+from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.ast import Access, Comprehension, Def, Expr, Param
 from tcfuse.tc.coalesce import coalesce
 from tcfuse.tc.draft import Draft, View
@@ -27,6 +28,7 @@ from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.inline import inline, remove_dead
 from tcfuse.tc.lets import name_shared
 from tcfuse.tc.lower import Lowered, attributes_of, digest, lower, small_constant
+from tcfuse.tc.lexer import KEYWORDS
 from tcfuse.tc.pool import Pool, variables
 from tcfuse.tc.rename import (
     canonical_indices,
@@ -121,7 +123,9 @@ class _Builder:
         self.sizes = Sizes.bind(d for v in group.inputs if (d := dims(v)) is not None)
         for number, value in enumerate(group.inputs):
             self.names[value] = f"x{number}"
-            self.tensors[f"x{number}"] = self._type(value, group.nodes[0])
+            type_ = self.tensors[f"x{number}"] = self._type(value, group.nodes[0])
+            if 0 in type_.shape:
+                raise ComposeError("an input has no elements", group.nodes[0])
         for number, value in enumerate(group.outputs):
             self.names[value] = f"o{number}"
         for position, node in enumerate(group.nodes):
@@ -180,8 +184,6 @@ class _Builder:
             raise ComposeError(f"{node.op_type} has an operand of type {value.dtype}", node)
         if shape is None:
             raise ComposeError(f"{node.op_type} has an operand of unknown rank", node)
-        if 0 in shape:
-            raise ComposeError(f"{node.op_type} has an operand without elements", node)
         try:
             return TensorType(dtype, tuple(map(self.sizes.size, shape)))
         except UnsupportedError as error:
@@ -190,6 +192,8 @@ class _Builder:
     def _output(self, value: ir.Value, type_: TensorType | None, node: ir.Node) -> str | None:
         if type_ is None:
             return None
+        if 0 in type_.shape:
+            raise ComposeError(f"{node.op_type} has an output without elements", node)
         name = self.names.setdefault(value, f"t{len(self.tensors)}")
         self.tensors[name] = type_
         return name
@@ -346,4 +350,5 @@ def name_of(group: FusionGroup) -> str:
     """``mul_add_softmax``: the operators of the group, the first few of them."""
     names = [node.op_type.lower() for node in group.nodes]
     more = [f"{len(names) - MOST_NAMES}_more"] if len(names) > MOST_NAMES else []
-    return "_".join([*names[:MOST_NAMES], *more])
+    name = "_".join([*names[:MOST_NAMES], *more])
+    return f"onnx_{name}" if name in BUILTINS or name in KEYWORDS else name

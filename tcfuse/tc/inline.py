@@ -21,7 +21,7 @@ from tcfuse.tc.draft import Draft, is_full, reduction_variables
 from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.pool import Pool, accesses, variables
 from tcfuse.tc.simplify import Simplifier, literal
-from tcfuse.tc.work import Work, operation_count, work
+from tcfuse.tc.work import Work, operation_count, printed_size, work
 
 MOST_OPERATIONS = 400
 _MOST_RECOMPUTATIONS = 3
@@ -170,24 +170,30 @@ class _Inliner:
         """The statements, those of inlined tensors included: they may still be needed."""
         result = []
         for statement in self.draft.body:
-            value = self._bounded(statement)
+            value, size = self._bounded(statement)
             result.append(replace(statement, value=value))
             if statement.tensor in self.chosen:
-                self.values[statement.tensor] = (
-                    statement.indices,
-                    self._stored(statement, value),
-                )
-                self.sizes[statement.tensor] = operation_count(value)
+                stored = self._stored(statement, value)
+                self.values[statement.tensor] = (statement.indices, stored)
+                self.sizes[statement.tensor] = size
         return result
 
-    def _bounded(self, statement: Comprehension) -> Expr:
-        """The value with chosen tensors inlined, fewer of them where it would get too large."""
-        read = {a.tensor for a in accesses((statement.value,))} & self.values.keys()
-        largest_first = sorted(read - self.kept, key=lambda t: (-self.sizes[t], t))
+    def _bounded(self, statement: Comprehension) -> tuple[Expr, int]:
+        """The value with chosen tensors inlined, fewer of them where it would get too large.
+
+        Returns:
+            The value, and a bound of its number of operations.
+        """
+        read = {a.tensor for a in accesses((statement.value,))} & self.values.keys() - self.kept
+        largest_first = sorted(read, key=lambda t: (-self.sizes[t], t))
+        own = operation_count(statement.value)
         while True:
             value = self._inlined(statement, read - self.kept)
-            if not largest_first or operation_count(value) <= MOST_OPERATIONS:
-                return value
+            size = own + sum(self.sizes[t] for t in read - self.kept)
+            if size > MOST_OPERATIONS:  # no need to count before
+                size = printed_size(value)
+            if not largest_first or size <= MOST_OPERATIONS:
+                return value, size
             self.kept.add(largest_first.pop(0))
 
     def _inlined(self, statement: Comprehension, tensors: set[str]) -> Expr:

@@ -22,10 +22,9 @@ from tcfuse.tc.ast import (
     Let,
     Select,
     Var,
-    children,
 )
 from tcfuse.tc.expr_types import ExprTypes
-from tcfuse.tc.pool import Pool, accesses, post_order, with_children
+from tcfuse.tc.pool import Pool, accesses, children, post_order, with_children
 from tcfuse.tc.simplify import Simplifier
 from tcfuse.tc.work import is_index_expression
 

@@ -39,39 +39,23 @@ class Lowered:
     body: tuple[Comprehension, ...]
 
 
-@dataclass(frozen=True)
-class _Key:
-    """An operator call by content, for the cache."""
-
-    digest: str
-    definition: OpDef
-    call: OpCall
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-
 def lower(definition: OpDef, call: OpCall) -> Lowered:
     """The statements of ``call``.
 
     Raises:
         UnsupportedError: The definition does not cover this call.
     """
-    return _lower(_Key(digest(definition, call), definition, call))
+    return _lower(call.op_type, definition.lower(call))
 
 
 @lru_cache(maxsize=2048)
-def _lower(key: _Key) -> Lowered:
-    text = key.definition.lower(key.call)
+def _lower(op_type: str, text: str) -> Lowered:
     try:
-        checked = check(parse(text, f"<{key.call.op_type}>"), affine=False)
+        checked = check(parse(text, f"<{op_type}>"), affine=False)
     except TcError as error:
-        raise UnsupportedError(f"{key.call.op_type}: {error.message}") from error
+        raise UnsupportedError(f"{op_type}: {error.message}") from error
     if checked.preconditions or checked.origins:
-        raise UnsupportedError(f"{key.call.op_type} holds under conditions on sizes only")
+        raise UnsupportedError(f"{op_type} holds under conditions on sizes only")
     body = tuple(
         replace(s.comprehension, ranges=s.ranges, value=_expanded(s.comprehension), lets=())
         for s in checked.statements

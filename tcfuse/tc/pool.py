@@ -21,10 +21,26 @@ from tcfuse.tc.ast import (
     Select,
     Unary,
     Var,
-    children,
 )
 
 Rule: TypeAlias = Callable[[Expr], Expr]
+
+# a table, because traversals spend most of their time here
+_OPERANDS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Const: lambda _: (),
+    Var: lambda _: (),
+    Access: lambda node: node.subscripts,
+    Call: lambda node: node.arguments,
+    Unary: lambda node: (node.operand,),
+    Cast: lambda node: (node.operand,),
+    Binary: lambda node: (node.left, node.right),
+    Select: lambda node: (node.condition, node.then, node.otherwise),
+}
+
+
+def children(node: Expr) -> tuple[Expr, ...]:
+    """The direct operands of ``node``."""
+    return _OPERANDS[type(node)](node)
 
 
 class Pool:

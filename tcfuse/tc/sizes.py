@@ -31,6 +31,7 @@ class Sizes:
         self.names: list[str] = []
         self.derived: dict[str, str] = {}
         self.checks: list[tuple[str, str]] = []
+        self._known: dict[sympy.Expr, Size] = {}
         self._meaning: dict[sympy.Symbol, sympy.Expr] = {}  # symbols of the model -> our names
         self._named: dict[sympy.Expr, str] = {}  # values that are not affine -> our names
 
@@ -53,6 +54,13 @@ class Sizes:
         Raises:
             UnsupportedError: It cannot be computed from the input shapes.
         """
+        if isinstance(dim, int):
+            return dim
+        if dim not in self._known:
+            self._known[dim] = self._size(dim)
+        return self._known[dim]
+
+    def _size(self, dim: sympy.Expr) -> Size:
         value = self._translate(dim)
         if not value.is_integer and value.is_number:
             raise UnsupportedError(f"a dimension of {dim} is not an integer")

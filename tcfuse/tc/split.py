@@ -68,7 +68,9 @@ class _Splitter:
         if self.draft.tensors[statement.tensor].dtype.is_half:
             names -= reduction  # a sum is rounded once, at its end
         if statement.assign is AssignKind.SET and statement.tensor not in self.draft.outputs:
-            return frozenset()  # a temporary has the shape of the first statement that writes it
+            return (
+                frozenset()
+            )  # a temporary has the shape of the first statement that writes it
         return frozenset(names)
 
     def _halves(
@@ -90,9 +92,7 @@ class _Splitter:
             return lower, upper
         return None
 
-    def _restricted(
-        self, piece: Comprehension, position: int, domain: Range
-    ) -> Comprehension:
+    def _restricted(self, piece: Comprehension, position: int, domain: Range) -> Comprehension:
         ranges = (*piece.ranges[:position], domain, *piece.ranges[position + 1 :])
         value = self.pool.rewrite(piece.value, Simplifier(self.pool, self.types, ranges), {})
         return replace(piece, value=value, ranges=ranges)

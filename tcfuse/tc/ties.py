@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 
 from tcfuse.tc.affine import Affine, affine
-from tcfuse.tc.ast import Access, Comprehension, Expr, Range, Var, children
+from tcfuse.tc.ast import Access, Comprehension, Expr, Range, Var
 from tcfuse.tc.axes import Axes, ConflictError
 from tcfuse.tc.conditions import threshold
 from tcfuse.tc.draft import Draft, View, bounds, is_full, target
+from tcfuse.tc.pool import children
 from tcfuse.tc.sizes import Sizes
 from tcfuse.types import Size
 

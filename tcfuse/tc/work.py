@@ -5,12 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcfuse.tc.affine import affine
-from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr, Select, Unary, Var, children
+from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr, Select, Unary, Var
 from tcfuse.tc.conditions import compared
-from tcfuse.tc.pool import post_order
+from tcfuse.tc.pool import children, post_order
 
 CHEAP_CALLS = frozenset(
-    ["abs", "bitand", "bitnot", "bitor", "bitxor", "ceil", "copysign", "fabs", "floor", "fma", "fmax", "fmin", "isinf", "isnan", "roundeven", "shl", "shr", "sign", "trunc"]
+    [
+        "abs",
+        "bitand",
+        "bitnot",
+        "bitor",
+        "bitxor",
+        "ceil",
+        "copysign",
+        "fabs",
+        "floor",
+        "fma",
+        "fmax",
+        "fmin",
+        "isinf",
+        "isnan",
+        "roundeven",
+        "shl",
+        "shr",
+        "sign",
+        "trunc",
+    ]
 )
 MOST_OPERATIONS, MOST_LOADS = 3, 2
 
@@ -90,3 +110,26 @@ def operation_count(expr: Expr) -> int:
     """Distinct operations in ``expr``."""
     nodes = post_order((expr,))
     return sum(not isinstance(n, Const | Var) and not is_index_expression(n) for n in nodes)
+
+
+def printed_size(expr: Expr) -> int:
+    """Operations of ``expr`` as text, where what a ternary guards cannot be shared by a let."""
+    tree: dict[int, int] = {}
+    for node in post_order((expr,)):
+        below = sum(tree[id(child)] for child in children(node))
+        tree[id(node)] = min(below + (not isinstance(node, Const | Var)), _BEYOND)
+    total, seen, stack = operation_count(expr), set[int](), [expr]
+    while stack:
+        node = stack.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if isinstance(node, Select):
+            total += tree[id(node.then)] + tree[id(node.otherwise)]
+            stack.append(node.condition)
+        else:
+            stack += children(node)
+    return total
+
+
+_BEYOND = 1 << 20  # large enough to be too large, and no larger
