@@ -133,7 +133,7 @@ FLOAT: dict[str, Callable[..., Any]] = {
     "norm4d": _norm,
     "normcdf": special.ndtr,
     "normcdfinv": special.ndtri,
-    "pow": np.power,
+    "pow": np.float_power,  # np.power takes roots for an exponent of 0.5: wrong at -inf and -0
     "rcbrt": lambda x: 1.0 / np.cbrt(x),
     "remainder": _remainder,
     "rhypot": lambda x, y: 1.0 / np.hypot(x, y),
