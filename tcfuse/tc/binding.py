@@ -43,7 +43,7 @@ def bind_sizes(
     known = dict(sizes)
     missing = [name for name in checked.inputs if name not in inputs]
     if missing or len(inputs) > len(checked.inputs):
-        expected, found = ", ".join(checked.inputs), ", ".join(inputs)
+        expected, found = ", ".join(checked.inputs), ", ".join(inputs) or "none"
         raise TcError(f"expected the inputs {expected} but found {found}")
     dimensions: list[tuple[str, int, Size, int]] = []
     for name in checked.inputs:
