@@ -15,10 +15,6 @@ from tcfuse.types import Size, size_names
 
 N_LEVELS = 3  # TCF_N_LEVELS
 UNKNOWN_BIT = 63
-LOOP = (
-    "(char *const *, const int64_t *, char *, char *, int64_t, int64_t, int32_t *)"
-    ' __attribute__((visibility("hidden")))'
-)
 
 
 def table(kernels: Sequence[KernelSource], levels: Sequence[Level]) -> str:
@@ -63,8 +59,8 @@ def _region(k: int, kernel: KernelSource, levels: Sequence[Level]) -> str:
     output_sizes = [size for _, _, size in _dimensions(interface.outputs)]
     parts = [
         f"/* {kernel.name} */",
-        *(f"extern void {symbol}{LOOP};" for row in loops for symbol in row),
-        _array(f"const TcfLoop loops_{k}[][TCF_N_LEVELS]", _loop_rows(loops, levels)),
+        *(f"extern TCF_HIDDEN TcfLoop {symbol};" for row in loops for symbol in row),
+        _array(f"TcfLoop *const loops_{k}[][TCF_N_LEVELS]", _loop_rows(loops, levels)),
         _array(f"const TcfPort ports_{k}[]", ports),
         _array(f"const int32_t origins_{k}[]", (str(read.get(name, -1)) for name in names)),
         _array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes)),
@@ -99,12 +95,14 @@ def _derive(k: int, interface: Interface) -> Iterator[str]:
     """The function that computes derived sizes from the ones before them; none, no function."""
     if not interface.derived:
         return
-    known = [name for name in interface.sizes if name not in dict(interface.derived)]
+    expressions = dict(interface.derived)
+    used = size_names(expressions.values())
     yield f"static void derive_{k}(int64_t *tcf_sizes) {{"
-    yield from _declare(interface.sizes, known)
-    for name, expression in interface.derived:
+    yield from _declare(interface.sizes, [name for name in used if name not in expressions])
+    for name, expression in expressions.items():
         place = f"tcf_sizes[{interface.sizes.index(name)}]"
-        yield f"  const int64_t {name} = {place} = {expression}; (void){name};"
+        local = f"const int64_t {name} = " if name in used else ""
+        yield f"  {local}{place} = {guarded(expression)};"
     yield "}"
 
 
@@ -114,19 +112,26 @@ def _agree(k: int, interface: Interface, read: dict[str, int]) -> str:
     meanings = {name: _meaning(places[position]) for name, position in read.items()}
     for name, expression in interface.derived:
         meanings[name] = f"({_explain(expression, meanings)})"
-    lines = [
-        f"static int agree_{k}(const int64_t *tcf_dims, const int64_t *tcf_sizes,",
-        "                   TcfComplaint *tcf_complaint) {",
-        *_declare(interface.sizes, interface.sizes),
-        "  (void)tcf_dims, (void)tcf_complaint;",
-    ]
+    lines: list[str] = []
+    expressions: list[Size] = [condition for condition, _ in interface.checks]
     for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
         if isinstance(size, str) and read.get(size) == position:
             continue
         rule = "NULL" if isinstance(size, int) else _quote(_explain(size, meanings))
-        lines.append(f'  TCF_AGREE({position}, {size}, "{places[position]}", {rule})')
-    lines += [f"  TCF_REQUIRE({c}, {_quote(sentence)})" for c, sentence in interface.checks]
-    return "\n".join((*lines, "  return 1;", "}"))
+        lines.append(f'  TCF_AGREE({position}, {guarded(size)}, "{places[position]}", {rule})')
+        expressions.append(size)
+    for condition, sentence in interface.checks:
+        lines.append(f"  TCF_REQUIRE({guarded(condition)}, {_quote(sentence)})")
+    return "\n".join(
+        (
+            f"static int agree_{k}(const int64_t *tcf_dims, const int64_t *tcf_sizes,",
+            "                   TcfComplaint *tcf_complaint) {",
+            *_declare(interface.sizes, size_names(expressions)),
+            *lines,
+            "  return 1;",
+            "}",
+        )
+    )
 
 
 def _shape(k: int, interface: Interface, sizes: Sequence[Size]) -> str:
@@ -134,9 +139,8 @@ def _shape(k: int, interface: Interface, sizes: Sequence[Size]) -> str:
     return "\n".join(
         (
             f"static void shape_{k}(const int64_t *tcf_sizes, int64_t *tcf_dims) {{",
-            *_declare(interface.sizes, interface.sizes),
-            "  (void)tcf_dims;",
-            *(f"  tcf_dims[{d}] = {size};" for d, size in enumerate(sizes)),
+            *_declare(interface.sizes, size_names(sizes)),
+            *(f"  tcf_dims[{d}] = {guarded(size)};" for d, size in enumerate(sizes)),
             "}",
         )
     )
@@ -145,15 +149,17 @@ def _shape(k: int, interface: Interface, sizes: Sequence[Size]) -> str:
 def _plan(k: int, kernel: KernelSource) -> str:
     """The function that computes the work of each loop, and the scratch."""
     works = (
-        f"  tcf_work[{p}] = (TcfWork){{{phase.extent}, {phase.cost}}};"
+        f"  tcf_work[{p}] = (TcfWork){{{guarded(phase.extent)}, {guarded(phase.cost)}}};"
         for p, phase in enumerate(kernel.phases)
     )
-    scratch = f"{{{kernel.shared_bytes}, {kernel.local_bytes}}}"
+    expressions = [text for phase in kernel.phases for text in (phase.extent, phase.cost)]
+    expressions += [kernel.shared_bytes, kernel.local_bytes]
+    scratch = f"{{{guarded(kernel.shared_bytes)}, {guarded(kernel.local_bytes)}}}"
     return "\n".join(
         (
             f"static void plan_{k}(const int64_t *tcf_sizes, TcfWork *tcf_work,",
             "                   TcfScratch *tcf_scratch) {",
-            *_declare(kernel.interface.sizes, kernel.interface.sizes),
+            *_declare(kernel.interface.sizes, size_names(expressions)),
             *works,
             f"  *tcf_scratch = (TcfScratch){scratch};",
             "}",
@@ -161,11 +167,11 @@ def _plan(k: int, kernel: KernelSource) -> str:
     )
 
 
-def _declare(names: Sequence[str], wanted: Sequence[str]) -> Iterator[str]:
-    """Lines that bring sizes into scope under their names."""
-    yield "  (void)tcf_sizes;"
-    for name in wanted:
-        yield f"  const int64_t {name} = tcf_sizes[{names.index(name)}]; (void){name};"
+def _declare(names: Sequence[str], used: Iterable[str]) -> Iterator[str]:
+    """Lines that bring the sizes that are used into scope under their names."""
+    for name in used:
+        if name in names:  # else it is a function
+            yield f"  const int64_t {name} = tcf_sizes[{names.index(name)}];"
 
 
 def _needs(interface: Interface, sizes: Iterable[Size]) -> Iterator[str]:
@@ -190,6 +196,34 @@ def _loop_rows(loops: Sequence[Sequence[str]], levels: Sequence[Level]) -> Itera
     for symbols in loops:
         by_position = {level.position: s for level, s in zip(levels, symbols, strict=True)}
         yield "{" + ", ".join(by_position.get(k, "NULL") for k in range(N_LEVELS)) + "}"
+
+
+def guarded(expression: Size) -> str:
+    """A C expression that divides by one instead of zero, so that no empty dimension traps."""
+    text = str(expression)
+    pieces: list[str] = []
+    done = 0
+    for match in re.finditer(r"[/%]\s*", text):
+        if match.start() < done:  # inside a divisor, which is guarded as a whole
+            continue
+        end = _operand_end(text, match.end())
+        divisor = guarded(text[match.end() : end])
+        known = divisor.isdigit() and int(divisor) != 0
+        pieces += [text[done : match.end()], divisor if known else f"tcf_nonzero({divisor})"]
+        done = end
+    return "".join((*pieces, text[done:]))
+
+
+def _operand_end(text: str, start: int) -> int:
+    """Where the name, number, call or parenthesis at ``start`` ends."""
+    name = re.compile(r"[-+]?\w*").match(text, start)
+    end = start if name is None else name.end()
+    depth = 0
+    for place in range(end, len(text)):
+        depth += {"(": 1, ")": -1}.get(text[place], 0)
+        if depth == 0:
+            return place + 1 if text[place] == ")" else end
+    return end
 
 
 def _dimensions(ports: Sequence[Port]) -> Iterator[tuple[int, int, Size]]:

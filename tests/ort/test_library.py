@@ -19,7 +19,6 @@ from tcfuse.errors import ToolchainError
 from tcfuse.ort.library import CustomOpLibrary, build_library, shell_units
 from tcfuse.targets.base import Interface, KernelSource, Phase, Port
 from tcfuse.targets.compilers import levels
-from tcfuse.targets.object_cache import ObjectCache
 from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.types import DType, Size, TensorType
 
@@ -159,9 +158,13 @@ FLATTEN = (
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> CustomOpLibrary:
+def toolchain(tmp_path_factory: pytest.TempPathFactory) -> Toolchain:
+    return Toolchain.default(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory, toolchain: Toolchain) -> CustomOpLibrary:
     folder = tmp_path_factory.mktemp("library")
-    toolchain = Toolchain.default()
     return build_library(KERNELS, folder / "kernels.so", toolchain)
 
 
@@ -297,6 +300,20 @@ def test_empty_tensors(library: CustomOpLibrary, shape) -> None:
     assert y.shape == shape
 
 
+def test_an_empty_divisor_does_not_trap(tmp_path: Path, toolchain: Toolchain) -> None:
+    """A derived size that divides by a dimension of zero."""
+    text = f"TCF_KERNEL(share_0){ARGUMENTS} {{}}"
+    interface = Interface(
+        (port("x", "n0", "n1"),), (port("y", "n2"),), ("n0", "n1", "n2"), (("n2", "n0 / n1"),)
+    )
+    kernel = KernelSource("share", text, interface, (Phase("share_0", "n2 % n1", "1"),))
+    library = build_library([kernel], tmp_path / "share.so", toolchain)
+    for shape in ("[N, M]", "[3, 0]"):
+        graph = f"(float{shape} x) => (float[K] y) {{ y = tcfuse.share (x) }}"
+        session = open_model(model(graph, ""), library)
+        assert session.run(None, {"x": array(3, 0)})[0].shape == (3,)
+
+
 def test_some_outputs_may_be_empty(library: CustomOpLibrary) -> None:
     session = open_model(model(FLATTEN, ""), library)
     y, s = session.run(None, {"x": array(0, 5, 3), "z": array(1)})
@@ -411,8 +428,10 @@ def test_one_session_in_many_threads(library: CustomOpLibrary) -> None:
         list(pool.map(work, range(4)))
 
 
-def test_libraries_of_several_models(tmp_path: Path, library: CustomOpLibrary) -> None:
-    other = build_library(KERNELS[:1], tmp_path / "other.so", Toolchain.default())
+def test_libraries_of_several_models(
+    tmp_path: Path, library: CustomOpLibrary, toolchain: Toolchain
+) -> None:
+    other = build_library(KERNELS[:1], tmp_path / "other.so", toolchain)
     x, b = array(5, 7), array(7)
     sessions = [open_model(model(SCALE), each) for each in (library, other)]
     for session in sessions:
@@ -422,7 +441,7 @@ def test_libraries_of_several_models(tmp_path: Path, library: CustomOpLibrary) -
     assert session.run(None, {"t": array(3, 2), "i": np.array([-1])})[0].shape == (1, 2)
 
 
-def test_own_memory_functions(tmp_path: Path) -> None:
+def test_own_memory_functions(tmp_path: Path, toolchain: Toolchain) -> None:
     """A kernel whose compiler calls memcpy and its kin gets ours."""
     text = """
     #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -432,7 +451,6 @@ def test_own_memory_functions(tmp_path: Path) -> None:
     EXPORT void fill(void* t, int value, N n) { __builtin_memset(t, value, n); }
     EXPORT int order(const void* a, const void* b, N n) { return __builtin_memcmp(a, b, n); }
     """
-    toolchain = Toolchain.default()
     shell = {unit.name: unit for unit in shell_units(KERNELS[:1], levels())}
     wrappers = Unit("wrappers.cpp", text, levels()[0])
     objects = toolchain.compile([wrappers, shell["tcf_memory.c"]])
@@ -463,20 +481,23 @@ def test_own_memory_functions(tmp_path: Path) -> None:
 
 
 def test_builds_are_reproducible_and_cached(tmp_path: Path) -> None:
-    cache = ObjectCache(tmp_path / "cache")
-    toolchain = Toolchain(Toolchain.default().compiler, cache)
-    first = build_library(KERNELS[:1], tmp_path / "a.so", toolchain)
-    n_objects = cache.contents().objects
-    second = build_library(KERNELS[:1], tmp_path / "b.so", toolchain)
-    third = build_library(KERNELS[:1], tmp_path / "c.so", Toolchain(toolchain.compiler))
+    toolchain = Toolchain.default(tmp_path / "cache")
+    lowest = levels()[:1]
+    first = build_library(KERNELS[:1], tmp_path / "a.so", toolchain, built=lowest)
+    n_objects = toolchain.contents().objects
+    second = build_library(KERNELS[:1], tmp_path / "b.so", toolchain, built=lowest)
+    uncached = Toolchain(toolchain.compiler)
+    third = build_library(KERNELS[:1], tmp_path / "c.so", uncached, built=lowest)
     assert first.digest == second.digest == third.digest
-    assert cache.contents().objects == n_objects
+    assert toolchain.contents().objects == n_objects
 
 
-def test_missing_symbols_are_found_when_the_library_is_built(tmp_path: Path) -> None:
+def test_missing_symbols_are_found_when_the_library_is_built(
+    tmp_path: Path, toolchain: Toolchain
+) -> None:
     kernel = scale(DType.FLOAT32, "float")
     text = f'extern "C" float sinf(float);\n{kernel.text.replace("+ b[j]", "+ sinf(b[j])")}'
     broken = KernelSource(kernel.name, text, kernel.interface, kernel.phases)
     with pytest.raises(ToolchainError, match="sinf"):
-        build_library([broken], tmp_path / "broken.so", Toolchain.default())
+        build_library([broken], tmp_path / "broken.so", toolchain)
     assert not (tmp_path / "broken.so").exists()

@@ -11,8 +11,8 @@
 enum { TCF_N_LEVELS = 3 };
 
 /* One parallel loop of a kernel: iterations [begin, end). */
-typedef void (*TcfLoop)(char *const *tensors, const int64_t *sizes, char *shared, char *local,
-                        int64_t begin, int64_t end, int32_t *fault);
+typedef void TcfLoop(char *const *tensors, const int64_t *sizes, char *shared, char *local,
+                     int64_t begin, int64_t end, int32_t *fault);
 
 typedef struct {
   int element_type; /* TensorProto.DataType */
@@ -51,7 +51,7 @@ typedef struct {
   int (*agree)(const int64_t *dims, const int64_t *sizes, TcfComplaint *complaint);
   void (*shape)(const int64_t *sizes, int64_t *output_dims);
   void (*plan)(const int64_t *sizes, TcfWork *phases, TcfScratch *scratch);
-  const TcfLoop (*loops)[TCF_N_LEVELS]; /* per phase; NULL where a level was not built */
+  TcfLoop *const (*loops)[TCF_N_LEVELS]; /* per phase; NULL where a level was not built */
 
   /* For shape inference: the size an output dimension is (or -1), and the sizes it depends on
    * as a bit set; bit 63 says that it depends on one that has no bit. */
@@ -75,14 +75,8 @@ extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered 
 static inline int64_t tcf_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tcf_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Floor of a / b; 0 when b is 0, so that an empty dimension never divides. */
-static inline int64_t tcf_div(int64_t a, int64_t b) {
-  if (b == 0) return 0;
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-
-/* a - b * floor(a / b); 0 when b is 0. */
-static inline int64_t tcf_mod(int64_t a, int64_t b) { return b == 0 ? 0 : a - b * tcf_div(a, b); }
+/* What every divisor is wrapped in. */
+static inline int64_t tcf_nonzero(int64_t a) { return a ? a : 1; }
 
 static inline int tcf_disagree(TcfComplaint *complaint, const char *where, int64_t found,
                                const char *rule, int64_t expected) {

@@ -16,7 +16,7 @@ enum {
 
 /* A parallel loop in flight. */
 typedef struct {
-  TcfLoop loop;
+  TcfLoop *loop;
   char *const *tensors;
   const int64_t *sizes;
   char *shared, *local;
