@@ -258,7 +258,8 @@ class _Inference:
             return
         for k, value in enumerate(node.outputs):
             known = found[k] if k < len(found) else Known()
-            if function is not None and (known.shape is None or known.dtype is None):
+            believed = function is not None or (value.is_graph_output() and self.depth == 0)
+            if believed and (known.shape is None or known.dtype is None):
                 self._declare(value)
             else:
                 self._store(value, known)
