@@ -176,8 +176,9 @@ def run(command: Sequence[str]) -> str:
         ) from error
     if done.returncode != 0:
         first = next((x for x in done.stderr.splitlines() if "error" in x), "no message")
+        program = next(word for word in command if word != "env" and "=" not in word)
         raise ToolchainError(
-            f"{Path(command[0]).name} failed with status {done.returncode}: {first.strip()}",
+            f"{Path(program).name} failed with status {done.returncode}: {first.strip()}",
             shlex.join(command),
             done.stdout + done.stderr,
         )

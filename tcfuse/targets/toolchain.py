@@ -175,11 +175,23 @@ class Toolchain:
             run(self._command(arguments, folder))
         except ToolchainError as error:
             message = f"{unit.name} for {unit.level.name}: {error}"
-            raise ToolchainError(message, error.command, error.output) from error
+            command = error.command.replace(str(source), str(self._keep(unit, key, source)))
+            raise ToolchainError(message, command, error.output) from error
         data = made.read_bytes()
         if self.cache is not None:
             self.cache.put(key, data)
         return data
+
+    def _keep(self, unit: Unit, key: str, source: Path) -> Path:
+        """A copy, in the cache, of a source that fails: the command must stay runnable."""
+        if self.cache is None:
+            return source
+        kept = self.cache.root / "failed" / key[:12] / unit.name
+        try:
+            write_atomically(kept, unit.text.encode())
+        except OSError:
+            return source
+        return kept
 
     def _key(self, unit: Unit) -> str:
         """A digest of everything that determines the object."""
