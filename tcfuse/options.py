@@ -39,10 +39,10 @@ class MappingOptions:
     """How one kernel is scheduled and mapped to the machine."""
 
     fusion: str = knob(
-        "max",
-        choices=("max", "min"),
+        "preserve",
+        choices=("preserve", "max", "min"),
         unit="name",
-        doc="fuse loops as far as legal (max) or only where the scheduler must (min)",
+        doc="join loops while parallel ones are preserved, at most, or never",
     )
     unroll: int = knob(
         4,
@@ -68,6 +68,16 @@ class MappingOptions:
             if (value := getattr(self, f.name)) not in f.metadata["choices"]:
                 allowed = ", ".join(map(str, f.metadata["choices"]))
                 raise OptionError(f"{f.name} is {value!r}; it may be {allowed}")
+
+    @property
+    def reassociate(self) -> bool:
+        """Whether the updates of a reduction may run in another order."""
+        return self.numerics != "strict"
+
+    @property
+    def reassociate(self) -> bool:
+        """Whether a sum may be computed in another order than the original's."""
+        return self.numerics != "strict"
 
     def to_json(self) -> str:
         """The knobs as JSON, keys sorted."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tcfuse import debug
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,3 +34,16 @@ def golden(request: pytest.FixtureRequest) -> Callable[[object, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(autouse=True, scope="session")
+def private_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[Path]:
+    """Tests leave the user's cache alone; the workers of one run share theirs."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "tcfuse-cache"
+    with pytest.MonkeyPatch.context() as patch:
+        if "TCFUSE_CACHE_DIR" not in os.environ:
+            patch.setenv("TCFUSE_CACHE_DIR", str(folder))
+        debug.current.cache_clear()
+        yield folder
+    debug.current.cache_clear()
