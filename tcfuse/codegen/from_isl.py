@@ -1,0 +1,172 @@
+"""isl's AST of a schedule tree, as kernel loops with polynomial bounds.
+
+Source: Grosser, Verdoolaege, Cohen, "Polyhedral AST Generation Is More Than Scanning
+Polyhedra", TOPLAS 37(4), 2015.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node
+from tcfuse.mapping.lanes import LANES, PARALLEL
+from tcfuse.poly import isl
+from tcfuse.poly.polynomial import Polynomial, floor_divided
+from tcfuse.poly.scop import Scop
+from tcfuse.poly.tree import Domain, Sequence, Tree
+from tcfuse.poly.tree_isl import to_isl
+
+
+def nests(scop: Scop, tree: Domain) -> list[Block]:
+    """The loop nests of a kernel, one for each part of the outermost sequences, in order."""
+    return [
+        block
+        for names, child in _parts(tree.child, tuple(s.name for s in scop.statements))
+        for block in [_generate(scop, names, child)]
+        if block
+    ]
+
+
+def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tree]]:
+    if not isinstance(tree, Sequence):
+        return [(names, tree)]
+    return [part for f in tree.filters for part in _parts(f.child, f.statements)]
+
+
+def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
+    pieces: list[isl.Set] = []
+    scop.domain.foreach_set(
+        lambda s: pieces.append(s) if s.get_tuple_name() in names else None
+    )
+    domain = reduce(lambda a, b: a.union(b), (isl.UnionSet.from_set(p) for p in pieces))
+    build = isl.AstBuild.from_context(scop.parameters)
+    node = build.node_from_schedule(to_isl(Domain(domain, child)))
+    return _block(node, frozenset())
+
+
+def _block(node: isl.AstNode, marks: frozenset[str]) -> Block:
+    types = isl.ast_node_type
+    kind = node.get_type()
+    if kind == types.block:
+        children = node.block_get_children()
+        return tuple(
+            item
+            for k in range(children.n_ast_node())
+            for item in _block(children.get_ast_node(k), marks)
+        )
+    if kind == types.mark:
+        name = node.mark_get_id().get_name()
+        return _block(node.mark_get_node(), marks | {name})
+    if kind == types.for_:
+        return _loop(node, marks)
+    if kind == types.if_:
+        otherwise: Block = ()
+        if node.if_has_else_node():
+            otherwise = _block(node.if_get_else_node(), marks)
+        condition = _condition(node.if_get_cond())
+        return (Guard(condition, _block(node.if_get_then_node(), marks), otherwise),)
+    assert kind == types.user, f"unexpected AST node {kind}"
+    return (_instance(node.user_get_expr()),)
+
+
+def _loop(node: isl.AstNode, marks: frozenset[str]) -> Block:
+    iterator = node.for_get_iterator().get_id().get_name()
+    low = _polynomial(node.for_get_init())
+    if node.for_is_degenerate():
+        body = _block(node.for_get_body(), frozenset())
+        return tuple(_replaced(item, iterator, low) for item in body)
+    step = _polynomial(node.for_get_inc()).number
+    assert step == 1, f"loop {iterator} has step {step}"
+    condition = node.for_get_cond()
+    bound = _polynomial(condition.op_get_arg(1))
+    inclusive = condition.op_get_type() == isl.ast_expr_op_type.le
+    high = bound + Polynomial.constant(int(inclusive))
+    body = _block(node.for_get_body(), frozenset())
+    return (Loop(iterator, low, high, body, LANES in marks, PARALLEL in marks),)
+
+
+def _replaced(node: Node, name: str, value: Polynomial) -> Node:
+    """``node`` with an iterator that has one value only replaced by it."""
+    match node:
+        case Instance(statement, position):
+            return Instance(statement, tuple(_put(p, name, value) for p in position))
+        case Loop():
+            body = tuple(_replaced(n, name, value) for n in node.body)
+            low, high = _put(node.low, name, value), _put(node.high, name, value)
+            return Loop(node.iterator, low, high, body, node.lanes, node.parallel)
+        case Guard():
+            then = tuple(_replaced(n, name, value) for n in node.then)
+            otherwise = tuple(_replaced(n, name, value) for n in node.otherwise)
+            return Guard(_put_text(node.condition, name, value), then, otherwise)
+
+
+def _put(polynomial: Polynomial, name: str, value: Polynomial) -> Polynomial:
+    total = Polynomial()
+    for monomial, coefficient in polynomial.terms:
+        product = Polynomial.constant(coefficient)
+        for factor in monomial:
+            plain = value if factor == name else Polynomial.factor(_put_text(factor, name, value))
+            product = product * plain
+        total = total + product
+    return total
+
+
+def _put_text(text: str, name: str, value: Polynomial) -> str:
+    import re
+
+    return re.sub(rf"\b{re.escape(name)}\b", f"({value})", text)
+
+
+def _instance(call: isl.AstExpr) -> Instance:
+    name = call.op_get_arg(0).get_id().get_name()
+    count = call.op_get_n_arg()
+    return Instance(name, tuple(_polynomial(call.op_get_arg(k)) for k in range(1, count)))
+
+
+def _polynomial(expr: isl.AstExpr) -> Polynomial:
+    kinds = isl.ast_expr_type
+    kind = expr.get_type()
+    if kind == kinds.id:
+        return Polynomial.factor(expr.get_id().get_name())
+    if kind == kinds.int:
+        return Polynomial.constant(int(expr.get_val().to_python()))
+    return _operation(expr)
+
+
+def _operation(expr: isl.AstExpr) -> Polynomial:
+    ops = isl.ast_expr_op_type
+    kind = expr.op_get_type()
+    parts = [expr.op_get_arg(k) for k in range(expr.op_get_n_arg())]
+    if kind in (ops.cond, ops.select):
+        condition, then, otherwise = _condition(parts[0]), parts[1], parts[2]
+        text = f"(({condition}) ? ({_polynomial(then)}) : ({_polynomial(otherwise)}))"
+        return Polynomial.factor(text)
+    values = [_polynomial(part) for part in parts]
+    if kind == ops.minus:
+        return -values[0]
+    if kind == ops.add:
+        return values[0] + values[1]
+    if kind == ops.sub:
+        return values[0] - values[1]
+    if kind == ops.mul:
+        return values[0] * values[1]
+    if kind in (ops.fdiv_q, ops.pdiv_q, ops.div):
+        return floor_divided(values[0], values[1].number or 1)
+    if kind in (ops.pdiv_r, ops.zdiv_r):
+        divisor = values[1].number or 1
+        return values[0] - Polynomial.constant(divisor) * floor_divided(values[0], divisor)
+    assert kind in (ops.min, ops.max), f"unexpected operation {kind}"
+    name = "min_" if kind == ops.min else "max_"
+    text = reduce(lambda a, b: f"tcf::{name}<int64_t>({a}, {b})", (str(v) for v in values))
+    return Polynomial.factor(text)
+
+
+def _condition(expr: isl.AstExpr) -> str:
+    ops = isl.ast_expr_op_type
+    symbols = {ops.eq: "==", ops.le: "<=", ops.lt: "<", ops.ge: ">=", ops.gt: ">"}
+    kind = expr.op_get_type()
+    if kind in (ops.and_, ops.and_then, ops.or_, ops.or_else):
+        joint = " && " if kind in (ops.and_, ops.and_then) else " || "
+        return joint.join(f"({_condition(expr.op_get_arg(k))})" for k in range(expr.op_get_n_arg()))
+    assert kind in symbols, f"unexpected condition {kind}"
+    return f"{_polynomial(expr.op_get_arg(0))} {symbols[kind]} {_polynomial(expr.op_get_arg(1))}"

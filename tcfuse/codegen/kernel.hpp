@@ -1,0 +1,54 @@
+// What kernels need beside mathematics: masks of uniform values, guarded and checked reads.
+namespace tcf {
+
+template <int L>
+TCF_INLINE mask<L> splat_mask(bool b) {
+  if constexpr (L == 1) {
+    return b;
+  } else {
+    return splat<int32_t, L>(b ? -1 : 0);
+  }
+}
+
+// Lanes 0 .. n - 1.
+template <int L>
+TCF_INLINE mask<L> first_lanes(int64_t n) {
+  return lt(iota<int32_t, L>(), splat<int32_t, L>(int32_t(n)));
+}
+
+// base[index] where m holds; the other lanes read nothing and are zero.
+template <class T, int L>
+TCF_INLINE vec<T, L> gather_if(const T* base, vec<int64_t, L> index, mask<L> m) {
+  vec<T, L> v = {};
+  for (int i = 0; i < L; i++)
+    if (lane(m, i)) set_lane(v, i, base[lane(index, i)]);
+  return v;
+}
+template <class T>
+TCF_INLINE T load_if(const T* base, int64_t index, bool m) {
+  return m ? base[index] : T(0);
+}
+
+// Whether every index lies in [0, size); where wanted says so, others are reported.
+template <int L>
+TCF_INLINE mask<L> inside(vec<int64_t, L> index, int64_t size) {
+  return and_(ge(index, splat<int64_t, L>(0)), lt(index, splat<int64_t, L>(size)));
+}
+template <int L>
+TCF_INLINE mask<L> checked(mask<L> found, mask<L> wanted, int32_t* fault) {
+  if (hor(and_(wanted, not_(found)))) *fault = 1;
+  return and_(wanted, found);
+}
+
+template <int L, class T>
+TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n) {
+  for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
+}
+
+constexpr int lanes_for(int widest_bytes, int64_t extent) {
+  int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes);
+  while (most > 2 && most / 2 >= extent) most /= 2;
+  return most;
+}
+
+}  // namespace tcf

@@ -1,0 +1,74 @@
+"""Loops and statement instances, the form between isl's AST and C text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcfuse.poly.polynomial import Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for iterator in low:high`` (half open).
+
+    Attributes:
+        lanes: Iterations run as vector lanes.
+        parallel: Iterations are independent and may run on several threads.
+    """
+
+    iterator: str
+    low: Polynomial
+    high: Polynomial
+    body: Block
+    lanes: bool = False
+    parallel: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """``if (condition) then else otherwise``; the condition is C text."""
+
+    condition: str
+    then: Block
+    otherwise: Block
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance of a statement; ``position`` gives its iterators over the loops around it."""
+
+    statement: str
+    position: tuple[Polynomial, ...]
+
+
+Node: TypeAlias = Loop | Guard | Instance
+Block: TypeAlias = tuple[Node, ...]
+
+
+def instances(block: Block) -> list[Instance]:
+    """Every statement instance of ``block``, in order."""
+    found: list[Instance] = []
+    for node in block:
+        match node:
+            case Loop():
+                found += instances(node.body)
+            case Guard():
+                found += instances(node.then) + instances(node.otherwise)
+            case Instance():
+                found.append(node)
+    return found
+
+
+def loops(block: Block) -> list[Loop]:
+    """Every loop of ``block``, outermost first."""
+    found: list[Loop] = []
+    for node in block:
+        match node:
+            case Loop():
+                found += [node, *loops(node.body)]
+            case Guard():
+                found += loops(node.then) + loops(node.otherwise)
+            case Instance():
+                pass
+    return found

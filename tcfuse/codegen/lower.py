@@ -1,0 +1,318 @@
+"""Loop nests to C++ functions, one for each phase of a kernel.
+
+A parallel outer loop becomes the range ``[begin, end)`` that a phase is called with.  A lanes
+loop becomes a vector loop over whole groups of lanes, unrolled when it accumulates (to hide the
+latency of the adder), and one last group of which only the first lanes are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcfuse.codegen.body import BodyWriter, widest_bytes
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances, loops
+from tcfuse.codegen.scope import LaneLoop, Lines, Names
+from tcfuse.codegen.tensors import Tensor
+from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop, accesses
+from tcfuse.tc.ast import walk
+from tcfuse.types import DType
+
+GROUPS = 256  # groups of MOST_LANES iterations in one step of a parallel lanes loop
+STEP = 16 * GROUPS
+MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseBody:
+    """One phase: its function's lines, number of iterations and work of each, as C text."""
+
+    lines: Lines
+    extent: str
+    cost: str
+
+
+class NestWriter:
+    """Writes the phases of one kernel."""
+
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int) -> None:
+        self.scop = scop
+        self.tensors = tensors
+        self.names = Names()
+        self.body = BodyWriter(scop, tensors, self.names)
+        self.unroll = unroll
+
+    def phases(self, nests: list[Block]) -> list[PhaseBody]:
+        """The phases of a kernel, in the order in which they run."""
+        found: list[PhaseBody] = []
+        serial: list[Node] = []
+        for nest in nests:
+            for node in nest:
+                if isinstance(node, Loop) and node.parallel:
+                    if serial:
+                        found.append(self._serial(tuple(serial)))
+                        serial = []
+                    found.append(self._parallel(node))
+                else:
+                    serial.append(node)
+        if serial:
+            found.append(self._serial(tuple(serial)))
+        return found
+
+    # ------------------------------------------------------------------ phases
+
+    def _serial(self, block: Block) -> PhaseBody:
+        lines = Lines()
+        self._block(block, lines, None)
+        return PhaseBody(lines, "1", str(self._cost(block)))
+
+    def _parallel(self, loop: Loop) -> PhaseBody:
+        if loop.lanes:
+            return self._parallel_lanes(loop)
+        chain = [loop]
+        while self._collapses(chain):
+            inner = chain[-1].body[0]
+            assert isinstance(inner, Loop)
+            chain.append(inner)
+        lines = Lines()
+        extents = [c.high - c.low for c in chain]
+        total = Polynomial.constant(1)
+        for extent in extents:
+            total = total * _atom(extent)
+        self._decode(chain, extents, lines)
+        with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):
+            self._block(chain[-1].body, lines, None)
+            self._advance(chain, lines)
+        return PhaseBody(lines, str(total), str(self._cost(chain[-1].body)))
+
+    def _collapses(self, chain: list[Loop]) -> bool:
+        """Whether the only thing in the innermost loop is a parallel loop of fixed bounds."""
+        body = chain[-1].body
+        if len(body) != 1 or not isinstance(body[0], Loop):
+            return False
+        inner = body[0]
+        outer = [c.iterator for c in chain]
+        fixed = not any(inner.low.mentions(i) or inner.high.mentions(i) for i in outer)
+        return inner.parallel and not inner.lanes and fixed
+
+    def _decode(self, chain: list[Loop], extents: list[Polynomial], lines: Lines) -> None:
+        """Iterators of the first turn."""
+        if len(chain) == 1:
+            lines.add(f"int64_t {chain[0].iterator} = {chain[0].low} + begin;")
+            return
+        lines.add("int64_t rest = begin;")
+        for loop, extent in zip(reversed(chain[1:]), reversed(extents[1:]), strict=True):
+            lines.add(f"int64_t {loop.iterator} = {loop.low} + rest % ({extent});")
+            lines.add(f"rest /= {_atom(extent)};")
+        lines.add(f"int64_t {chain[0].iterator} = {chain[0].low} + rest;")
+
+    def _advance(self, chain: list[Loop], lines: Lines) -> None:
+        """Iterators of the next turn."""
+        text = f"++{chain[0].iterator};"
+        for loop in chain[1:]:
+            text = f"if (++{loop.iterator} == {loop.high}) {{ {loop.iterator} = {loop.low}; {text} }}"
+        lines.add(text)
+
+    def _parallel_lanes(self, loop: Loop) -> PhaseBody:
+        extent = loop.high - loop.low
+        lines = Lines()
+        low = f"{loop.low} + begin * {STEP}"
+        high = f"tcf::min_<int64_t>({loop.high}, {loop.low} + end * {STEP})"
+        lines.add(f"const int64_t first = {low}, last = {high};")
+        part = Loop(
+            loop.iterator,
+            Polynomial.factor("first"),
+            Polynomial.factor("last"),
+            loop.body,
+            lanes=True,
+        )
+        self._lanes(part, lines, whole=extent)
+        steps = (
+            str((extent.number + STEP - 1) // STEP)
+            if extent.number is not None
+            else f"({extent} + {STEP - 1}) / {STEP}"
+        )
+        per_step = extent if (extent.number or STEP) < STEP else Polynomial.constant(STEP)
+        return PhaseBody(lines, steps, str(self._cost(loop.body) * per_step))
+
+    # ------------------------------------------------------------------ loops
+
+    def _block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
+        for node in block:
+            match node:
+                case Instance():
+                    self.body.write(node, lines, lane)
+                case Guard():
+                    with lines.braces(f"if ({node.condition})"):
+                        self._block(node.then, lines, lane)
+                    if node.otherwise:
+                        with lines.braces("else"):
+                            self._block(node.otherwise, lines, lane)
+                case Loop() if node.lanes and lane is None and self._vectorizable(node):
+                    self._lanes(node, lines, whole=node.high - node.low)
+                case Loop():
+                    self._serial_loop(node, lines, lane)
+
+    def _serial_loop(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
+        i = loop.iterator
+        if lane is None:
+            self._declare_lane_registers(loop, lines)
+        with lines.braces(f"for (int64_t {i} = {loop.low}; {i} < {loop.high}; ++{i})"):
+            if lane is not None:
+                lane.nested += 1
+            self._block(loop.body, lines, lane)
+            if lane is not None:
+                lane.nested -= 1
+
+    def _declare_lane_registers(self, loop: Loop, lines: Lines) -> None:
+        """A lanes loop that runs as scalars still needs its registers."""
+        if loop.lanes:
+            for tensor in self._lane_registers(loop.body):
+                lines.add(f"{tensor.held} {tensor.name} = {tensor.held}(0);")
+
+    def _vectorizable(self, loop: Loop) -> bool:
+        """Whether nothing inside decides by the lane which statements run."""
+
+        def uniform(block: Block) -> bool:
+            for node in block:
+                match node:
+                    case Guard():
+                        if Polynomial.factor(node.condition).mentions(loop.iterator):
+                            return False
+                        if not (uniform(node.then) and uniform(node.otherwise)):
+                            return False
+                    case Loop():
+                        bounds = (node.low, node.high)
+                        if any(b.mentions(loop.iterator) for b in bounds):
+                            return False
+                        if not uniform(node.body):
+                            return False
+                    case Instance():
+                        pass
+            return True
+
+        return uniform(loop.body)
+
+    def _lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
+        """A vector loop over ``loop``; ``whole`` is the extent that the lane count is chosen by."""
+        width = self.names.fresh("L")
+        widest = widest_bytes(self._dtypes(loop.body))
+        extent = whole.number if whole.number is not None else 1 << 20
+        lines.add(f"constexpr int {width} = tcf::lanes_for({widest}, {extent});")
+        before, steps = Lines(depth=lines.depth + 1), Lines(depth=lines.depth + 1)
+        lane = LaneLoop(loop.iterator, width, before)
+        base = self.names.fresh("base")
+        copies = self._copies(loop.body)
+        trial = Lines(depth=lines.depth + 3)
+        self._copy(loop, base, 0, trial, lane, copies=1)
+        unrolled = copies if lane.accumulators else 1
+        steps.add(f"int64_t {base} = {loop.low};")
+        if unrolled > 1:
+            head = f"for (; {base} + {unrolled} * {width} <= {loop.high}; {base} += {unrolled} * {width})"
+            with steps.braces(head):
+                for copy in range(unrolled):
+                    self._copy(loop, base, copy, steps, lane, copies=unrolled)
+        with steps.braces(f"for (; {base} + {width} <= {loop.high}; {base} += {width})"):
+            self._copy(loop, base, 0, steps, lane, copies=1)
+        if whole.number is None or whole.number % 16 or loop.low.number is None:
+            with steps.braces(f"if ({base} < {loop.high})"):
+                lane.partial = "left"
+                steps.add(f"const int64_t left = {loop.high} - {base};")
+                self._copy(loop, base, 0, steps, lane, copies=1)
+        with lines.braces(f"if ({loop.low} < {loop.high})"):
+            lines.extend(before)
+            self._accumulators(lane, lines, declare=True)
+            lines.extend(steps)
+            self._accumulators(lane, lines, declare=False)
+
+    def _copy(
+        self, loop: Loop, base: str, copy: int, lines: Lines, lane: LaneLoop, *, copies: int
+    ) -> None:
+        lane.copy = copy
+        with lines.braces():
+            shift = f" + {copy} * {lane.width}" if copy else ""
+            lines.add(f"const int64_t {loop.iterator} = {base}{shift};")
+            for tensor in self._lane_registers(loop.body):
+                kind = f"tcf::vec<{tensor.held}, {lane.width}>"
+                if tensor.dtype is DType.BOOL:
+                    kind = f"tcf::mask<{lane.width}>"
+                lines.add(f"{kind} {tensor.name} = {{}};")
+            self._block(loop.body, lines, lane)
+
+    def _copies(self, body: Block) -> int:
+        """How often a body that accumulates is copied."""
+        if loops(body):
+            return 1
+        return self.unroll if self._work(body) <= MOST_UNROLLED_WORK else 2
+
+    def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
+        for key, names in lane.accumulators.items():
+            assert isinstance(key, tuple)
+            target, offset, operator, dtype = key
+            neutral = spread(Value(identity_text(operator, dtype), dtype), dtype, lane.width)
+            if declare:
+                lines.extend_declarations(neutral, names)
+                continue
+            total = names[0]
+            for name in names[1:]:
+                total = combined(operator, total, name, dtype)
+            result = folded(operator, total, dtype)
+            tensor = next(t for t in self.tensors.values() if t.name == target)
+            place = target if tensor.register else f"{target}[{offset}]"
+            old = place if tensor.register else tensor.decoded(place)
+            text = combined(operator, old, result, dtype)
+            lines.add(f"{place} = {text if tensor.register else tensor.encoded(text)};")
+
+    # ------------------------------------------------------------------ facts about bodies
+
+    def _lane_registers(self, body: Block) -> list[Tensor]:
+        """Registers of which each lane has its own, used by ``body``."""
+        found: dict[str, Tensor] = {}
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            tensor = self.tensors[written.tensor]
+            if tensor.register and tensor.lanes:
+                found[tensor.name] = tensor
+        return list(found.values())
+
+    def _dtypes(self, body: Block) -> list[DType]:
+        found = []
+        for instance in instances(body):
+            statement = self.scop.statement(instance.statement)
+            names = [statement.comprehension.tensor, *(a.tensor for a in accesses(statement))]
+            found += [self.scop.checked.tensors[n].dtype for n in names]
+        return found
+
+    def _work(self, body: Block) -> int:
+        total = 0
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            values = (written.value, *(let.value for let in written.lets))
+            total += sum(1 for value in values for _ in walk(value))
+        return total
+
+    def _cost(self, block: Block) -> Polynomial:
+        """Scalar operations of a block, as a polynomial of the sizes."""
+        total = Polynomial()
+        for node in block:
+            match node:
+                case Instance():
+                    total = total + Polynomial.constant(self._work((node,)) + 1)
+                case Guard():
+                    total = total + self._cost(node.then) + self._cost(node.otherwise)
+                case Loop():
+                    extent = node.high - node.low
+                    known = extent if self._only_sizes(extent) else Polynomial.constant(64)
+                    total = total + known * self._cost(node.body)
+        return total
+
+    def _only_sizes(self, value: Polynomial) -> bool:
+        names = set(self.scop.checked.sizes)
+        return all(factor in names for monomial, _ in value.terms for factor in monomial)
+
+
+def _atom(extent: Polynomial) -> Polynomial:
+    """An extent as one factor of a product, when it is a sum."""
+    return extent if len(extent.terms) <= 1 else Polynomial.factor(f"({extent})")

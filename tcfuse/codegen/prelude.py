@@ -1,0 +1,15 @@
+"""The text every kernel starts with."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+from tcfuse.codegen import mathlib
+
+
+@cache
+def kernel_prelude() -> str:
+    """The math library, then what kernels need beside it."""
+    folder = resources.files("tcfuse.codegen")
+    return mathlib.prelude() + folder.joinpath("kernel.hpp").read_text(encoding="utf-8")

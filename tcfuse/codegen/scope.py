@@ -1,0 +1,74 @@
+"""Where lines of C go while a loop nest is written, and names that are new in the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Names:
+    """Fresh identifiers, deterministic within one kernel."""
+
+    count: int = 0
+
+    def fresh(self, stem: str) -> str:
+        """An identifier nobody has used."""
+        self.count += 1
+        return f"{stem}{self.count}"
+
+
+@dataclass(slots=True)
+class Lines:
+    """Lines of C with their indentation."""
+
+    text: list[str] = field(default_factory=list)
+    depth: int = 1
+
+    def add(self, line: str) -> None:
+        """One more line."""
+        self.text.append("  " * self.depth + line)
+
+    def extend(self, other: Lines) -> None:
+        """All lines of ``other``, which have their indentation already."""
+        self.text.extend(other.text)
+
+    def extend_declarations(self, value: str, names: list[str]) -> None:
+        """Variables of one initial value."""
+        for name in names:
+            self.add(f"auto {name} = {value};")
+
+    @contextmanager
+    def braces(self, head: str = "") -> Iterator[None]:
+        """A block."""
+        self.add(f"{head} {{".strip())
+        self.depth += 1
+        yield
+        self.depth -= 1
+        self.add("}")
+
+
+@dataclass(slots=True)
+class LaneLoop:
+    """The lanes loop that statements are being written into.
+
+    Attributes:
+        iterator: Its iterator, the first lane's index.
+        width: C name of the lane count.
+        partial: C text of the number of lanes in use, when not all are.
+        before: Lines that run once before the loop; uniform values are computed there.
+        hoisted: What is already in ``before``: by key, its C text.
+        accumulators: For each key of an accumulated target: its partial sums' name.
+        copy: Which copy of an unrolled body this is.
+        nested: How many loops inside the lanes loop are open.
+    """
+
+    iterator: str
+    width: str
+    before: Lines
+    partial: str | None = None
+    hoisted: dict[object, str] = field(default_factory=dict)
+    accumulators: dict[object, list[str]] = field(default_factory=dict)
+    copy: int = 0
+    nested: int = 0

@@ -1,0 +1,159 @@
+"""Tensors as kernels see them: a pointer with strides, or a register."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcfuse.codegen.values import C_TYPES, RAW_TYPES
+from tcfuse.mapping.storage import Buffer, Memory
+from tcfuse.poly.polynomial import Polynomial, from_size, row_major
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.types import DType, Size
+
+MOST_LANES = 16
+STACK_BYTES = 16384  # row buffers of a kernel that together take no more live on the stack
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Where a tensor's elements are.
+
+    Attributes:
+        name: C identifier of the pointer or register.
+        strides: Elements between neighbours in each dimension; zero where the storage has none.
+        register: Whether it is a variable instead of memory.
+        lanes: Each lane has its own register, or its own row (lane by lane next to each other).
+        size: Number of elements.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[Size, ...]
+    strides: tuple[Polynomial, ...]
+    register: bool
+    lanes: bool
+    size: Polynomial
+
+    @property
+    def raw(self) -> str:
+        """C type of an element in memory."""
+        return RAW_TYPES[self.dtype]
+
+    @property
+    def held(self) -> str:
+        """C type of an element in a register."""
+        return C_TYPES[self.dtype]
+
+    def decoded(self, text: str) -> str:
+        """A raw element, or a vector of them, as a value."""
+        match self.dtype:
+            case DType.BOOL:
+                return f"tcf::to_mask({text})"
+            case DType.FLOAT16:
+                return f"tcf::from_half({text})"
+            case DType.BFLOAT16:
+                return f"tcf::from_bfloat({text})"
+            case _:
+                return text
+
+    def encoded(self, text: str) -> str:
+        """A value as what is stored."""
+        match self.dtype:
+            case DType.BOOL:
+                return f"tcf::from_mask<uint8_t>({text})"
+            case DType.FLOAT16:
+                return f"tcf::to_half({text})"
+            case DType.BFLOAT16:
+                return f"tcf::cast<uint16_t>(tcf::bfloat_bits({text}) >> 16)"
+            case _:
+                return text
+
+    def rounded(self, text: str) -> str:
+        """A value as it would come back after being stored."""
+        match self.dtype:
+            case DType.FLOAT16:
+                return f"tcf::round_half({text})"
+            case DType.BFLOAT16:
+                return f"tcf::round_bfloat({text})"
+            case _:
+                return text
+
+
+def tensors_of(checked: CheckedDef, buffers: Mapping[str, Buffer]) -> dict[str, Tensor]:
+    """Every tensor of a kernel by name."""
+    found: dict[str, Tensor] = {}
+    for name, kind in checked.tensors.items():
+        buffer = buffers.get(name)
+        kept = tuple(range(kind.rank)) if buffer is None else buffer.kept
+        shape = tuple(kind.shape[d] for d in kept)
+        lanes = buffer is not None and buffer.lanes
+        register = buffer is not None and buffer.memory is Memory.REGISTER
+        step = Polynomial.constant(MOST_LANES if lanes and not register else 1)
+        compact = [s * step for s in row_major(shape)]
+        strides = [Polynomial()] * kind.rank
+        for d, stride in zip(kept, compact, strict=True):
+            strides[d] = stride
+        size = step
+        for extent in shape:
+            size = size * from_size(extent)
+        found[name] = Tensor(
+            f"T_{name}", kind.dtype, kind.shape, tuple(strides), register, lanes, size
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """Declarations of the buffers a kernel function uses, and the scratch they take.
+
+    Attributes:
+        declarations: C text, one line each.
+        shared_bytes: C expression.
+        local_bytes: C expression.
+    """
+
+    declarations: tuple[str, ...]
+    shared_bytes: str
+    local_bytes: str
+
+
+def arrange(
+    checked: CheckedDef, buffers: Mapping[str, Buffer], tensors: Mapping[str, Tensor]
+) -> Arena:
+    """Pointers to parameters, returned tensors and buffers, and the registers."""
+    lines: list[str] = []
+    for position, name in enumerate(checked.inputs):
+        t = tensors[name]
+        lines.append(f"const {t.raw}* __restrict {t.name} = (const {t.raw}*)tensors[{position}];")
+    for position, name in enumerate(checked.outputs, len(checked.inputs)):
+        t = tensors[name]
+        lines.append(f"{t.raw}* __restrict {t.name} = ({t.raw}*)tensors[{position}];")
+    shared, local, stack = Polynomial(), Polynomial(), 0
+    for name, buffer in buffers.items():
+        t = tensors[name]
+        if t.register:
+            if not t.lanes:
+                lines.append(f"{t.held} {t.name} = {t.held}(0);")
+            continue
+        needed = _rounded_bytes(t)
+        small = needed.number is not None and stack + needed.number <= STACK_BYTES
+        if buffer.memory is Memory.SHARED:
+            lines.append(f"{t.raw}* __restrict {t.name} = ({t.raw}*)(shared + {shared});")
+            shared = shared + needed
+        elif small:
+            assert needed.number is not None
+            lines.append(f"alignas(64) {t.raw} {t.name}[{needed.number // t.dtype.bytes}];")
+            stack += needed.number
+        else:
+            lines.append(f"{t.raw}* __restrict {t.name} = ({t.raw}*)(local + {local});")
+            local = local + needed
+    return Arena(tuple(lines), str(shared), str(local))
+
+
+def _rounded_bytes(tensor: Tensor) -> Polynomial:
+    """Bytes the tensor takes, rounded up so that the next one is aligned."""
+    total = tensor.size * Polynomial.constant(tensor.dtype.bytes)
+    if total.number is not None:
+        return Polynomial.constant((total.number + 63) // 64 * 64)
+    return Polynomial.constant(64) * Polynomial.factor(f"(({total} + 63) / 64)")

@@ -1,0 +1,46 @@
+"""Which loops may run their iterations side by side, asked of isl."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcfuse.poly import isl
+from tcfuse.poly.tree import Band
+
+
+def member(band: Band, position: int) -> isl.MultiUnionPwAff:
+    """One member of a band as a schedule of its own."""
+    rest = band.depth - position - 1
+    schedule = band.schedule.drop_dims(isl.dim_type.out, position + 1, rest)
+    return schedule.drop_dims(isl.dim_type.out, 0, position)
+
+
+def among(relation: isl.UnionMap, domain: isl.UnionSet) -> isl.UnionMap:
+    """The pairs both of whose instances lie in ``domain``."""
+    return relation.intersect_domain(domain).intersect_range(domain)
+
+
+def inside(relation: isl.UnionMap, outer: Sequence[isl.MultiUnionPwAff]) -> isl.UnionMap:
+    """The pairs that fall into one iteration of every loop of ``outer``."""
+    for schedule in outer:
+        relation = relation.eq_at_multi_union_pw_aff(schedule)
+    return relation
+
+
+def carries_nothing(relation: isl.UnionMap, schedule: isl.MultiUnionPwAff) -> bool:
+    """Whether both instances of every pair get the same value of ``schedule``."""
+    if relation.is_empty():
+        return True
+    return bool(relation.subtract(relation.eq_at_multi_union_pw_aff(schedule)).is_empty())
+
+
+def domain_of(instances: isl.UnionSet, statements: Sequence[str]) -> isl.UnionSet:
+    """The instances of ``statements``."""
+    found: list[isl.Set] = []
+    instances.foreach_set(
+        lambda s: found.append(s) if s.get_tuple_name() in statements else None
+    )
+    total = isl.UnionSet.from_set(found[0])
+    for piece in found[1:]:
+        total = total.union(isl.UnionSet.from_set(piece))
+    return total

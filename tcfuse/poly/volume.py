@@ -1,0 +1,75 @@
+"""Rough sizes of domains and tensors, to weigh fusion; symbolic sizes count as ``TYPICAL``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tcfuse.poly import isl
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.tc.ast import Binary, Const, Expr, Unary, Var
+from tcfuse.types import Size
+
+TYPICAL = 128
+
+
+def value_of(expr: Expr) -> int:
+    """The value of an affine bound with every size name at ``TYPICAL``."""
+    match expr:
+        case Const(value):
+            return int(value)
+        case Var():
+            return TYPICAL
+        case Unary("-", x):
+            return -value_of(x)
+        case Binary("+", a, b):
+            return value_of(a) + value_of(b)
+        case Binary("-", a, b):
+            return value_of(a) - value_of(b)
+        case Binary("*", a, b):
+            return value_of(a) * value_of(b)
+        case Binary("/", a, b):
+            return value_of(a) // max(value_of(b), 1)
+        case _:
+            return TYPICAL
+
+
+def size_value(size: Size) -> int:
+    """A size as a number."""
+    if isinstance(size, int):
+        return size
+    terms = re.sub(r"[A-Za-z_]\w*", str(TYPICAL), size)
+    total = 0
+    for term in terms.replace("-", "+-").split("+"):
+        product = 1
+        for factor in filter(None, term.replace("(", "").replace(")", "").split("*")):
+            product *= int(factor.replace(" ", "") or 1)
+        total += product if term.strip() else 0
+    return max(total, 1)
+
+
+def domain_volume(statement: Statement) -> int:
+    """Number of instances."""
+    total = 1
+    for r in statement.ranges:
+        total *= max(value_of(r.high) - value_of(r.low), 1)
+    return total
+
+
+def shared_volume(scop: Scop, first: Sequence[str], second: Sequence[str]) -> int:
+    """Elements of the largest tensor that both groups of statements touch; 0 when none."""
+    touched = []
+    for names in (first, second):
+        tensors: set[str] = set()
+        for union in (scop.reads, scop.writes):
+            for access in isl.maps_of(union):
+                if access.get_tuple_name(isl.dim_type.in_) in names:
+                    tensors.add(access.get_tuple_name(isl.dim_type.out)[2:])
+        touched.append(tensors)
+    volumes = [0]
+    for tensor in touched[0] & touched[1]:
+        volume = 1
+        for size in scop.checked.tensors[tensor].shape:
+            volume *= size_value(size)
+        volumes.append(volume)
+    return max(volumes)

@@ -1,0 +1,99 @@
+"""The CPU target: loops to threads' chunks and vector lanes, freestanding C++ out.
+
+The text is the same for every x86-64 level; the number of lanes is a macro of the compilation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass, replace
+
+from tcfuse.codegen.from_isl import nests
+from tcfuse.codegen.lower import NestWriter
+from tcfuse.codegen.prelude import kernel_prelude
+from tcfuse.codegen.tensors import arrange, tensors_of
+from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.lanes import choose_lanes, mark_parallel
+from tcfuse.mapping.storage import place_temporaries
+from tcfuse.options import MappingOptions
+from tcfuse.poly.dependences import compute_dependences
+from tcfuse.poly.proof import Proof, prove
+from tcfuse.poly.scheduling import compute_schedule
+from tcfuse.poly.scop import extract_scop
+from tcfuse.poly.tree_isl import to_yaml
+from tcfuse.targets.base import Interface, KernelSource, Phase
+from tcfuse.tc.checked import CheckedDef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A compiled kernel with the texts of the stages that led to it."""
+
+    source: KernelSource
+    proof: Proof
+    tree: str
+    mapped: str
+
+
+def compile_kernel(
+    checked: CheckedDef, interface: Interface, name_hint: str, options: MappingOptions
+) -> Kernel:
+    """The kernel of a definition.
+
+    Args:
+        checked: The definition, over view shapes.
+        interface: The fused node's signature.
+        name_hint: Operator names; a digest is appended.
+        options: Everything that changes the code.
+
+    Raises:
+        UnsupportedError: The target cannot do this.
+    """
+    name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
+    prepared = with_accumulators(checked)
+    scop = extract_scop(prepared)
+    dependences = compute_dependences(scop)
+    scheduled = compute_schedule(
+        scop, dependences, fusion=options.fusion, limit=options.isl_operations
+    )
+    tree = choose_lanes(scop, dependences, scheduled.tree, reassociate=options.reassociate)
+    tree = mark_parallel(tree)
+    proof = prove(scop, dependences, tree)
+    if scheduled.note:
+        proof = replace(proof, notes=(*proof.notes, scheduled.note))
+    buffers = place_temporaries(scop, dependences, tree)
+    tensors = tensors_of(prepared, buffers)
+    arena = arrange(prepared, buffers, tensors)
+    writer = NestWriter(scop, tensors, options.unroll)
+    phases, functions = [], []
+    for number, phase in enumerate(writer.phases(nests(scop, tree))):
+        symbol = f"{name}_{number}"
+        phases.append(Phase(symbol, phase.extent, phase.cost))
+        head = [f"TCF_KERNEL({symbol})(char* const* tensors, const int64_t* sizes, char* shared,"]
+        head.append("    char* local, int64_t begin, int64_t end, int32_t* fault) {")
+        head.append("  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;")
+        head.append("  (void)end; (void)fault;")
+        for k, size in enumerate(interface.sizes):
+            head.append(f"  const int64_t {size} = sizes[{k}]; (void){size};")
+        head += [f"  {line}" for line in arena.declarations]
+        functions.append("\n".join([*head, *phase.lines.text, "}"]))
+    comment = "".join(f"// {line}\n" for line in str(checked.definition).splitlines())
+    text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"
+    source = KernelSource(
+        name,
+        text,
+        interface,
+        tuple(phases),
+        arena.shared_bytes,
+        arena.local_bytes,
+        str(checked.definition),
+    )
+    placed = "".join(f"# {buffer}\n" for buffer in buffers.values())
+    return Kernel(source, proof, to_yaml(scheduled.tree), placed + to_yaml(tree))
+
+
+def _name(hint: str, *determining: str) -> str:
+    """Operator names, then a digest of everything that determines the text."""
+    digest = hashlib.sha256("\0".join(determining).encode()).hexdigest()[:8]
+    return f"{re.sub(r'[^A-Za-z0-9_]', '_', hint)}_{digest}"
