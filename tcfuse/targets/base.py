@@ -4,37 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcfuse.types import TensorType
+from tcfuse.interface import Interface, Port
 
-
-@dataclass(frozen=True, slots=True)
-class Port:
-    """A tensor that crosses the boundary of a fused node, in its ONNX shape."""
-
-    name: str
-    type: TensorType
-
-
-@dataclass(frozen=True, slots=True)
-class Interface:
-    """The signature of a fused node.
-
-    Attributes:
-        inputs: In the order of the node's inputs.
-        outputs: In the order of the node's outputs.
-        sizes: Every size name, in the order in which kernels receive the values.  A name is bound
-            by the first input dimension that consists of it alone; every other dimension of every
-            input must then agree (checked once a call).
-        derived: For each name no input dimension consists of: its value as a C expression over
-            names that come earlier in ``sizes`` (``"H * W"``).
-        checks: C conditions over the names that must hold, with the sentence to report otherwise.
-    """
-
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
-    sizes: tuple[str, ...]
-    derived: tuple[tuple[str, str], ...] = ()
-    checks: tuple[tuple[str, str], ...] = ()
+__all__ = ["Interface", "KernelSource", "Phase", "Port"]
 
 
 @dataclass(frozen=True, slots=True)

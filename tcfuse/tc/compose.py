@@ -18,8 +18,8 @@ import onnx_ir as ir
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.symbols import dims
+from tcfuse.interface import Interface, Port
 from tcfuse.opdef import Kind, OpCall, OpDef, find
-from tcfuse.targets.base import Interface, Port
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.ast import Access, Comprehension, Def, Expr, Param
 from tcfuse.tc.coalesce import coalesce

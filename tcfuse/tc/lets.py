@@ -26,8 +26,11 @@ from tcfuse.tc.ast import (
 from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.pool import Pool, accesses, children, post_order, with_children
 from tcfuse.tc.simplify import Simplifier
+from tcfuse.tc.typing import Type, Weak, is_bool, match
 from tcfuse.tc.work import is_index_expression
+from tcfuse.types import DType
 
+_EXACT = 1 << 24  # integers up to here are exact in every float type but the 16-bit ones
 _DEEPEST = 40  # operators between a let and the next: readers and compilers have limits
 
 
@@ -117,16 +120,25 @@ def _in_range(access: Access, simplifier: Simplifier, types: ExprTypes) -> bool:
 
 
 def _short(printed: Expr, operand: Expr, user: Expr, types: ExprTypes) -> Expr:
-    """A literal operand without its cast where it takes the same type from its neighbour."""
+    """A literal operand without its cast where it takes that type from its neighbours."""
     match operand:
-        case Cast(dtype, Const() as constant) if printed is operand or isinstance(
-            printed, Cast
-        ):
-            neighbours = [n for n in _matched(user) if n is not operand]
-            plain = bool(neighbours) and all(types[n] is dtype for n in neighbours)
-            return constant if plain and not dtype.is_half else printed
+        case Cast(dtype, Const(value) as constant) if isinstance(printed, Cast):
+            neighbours = [types[n] for n in _matched(user) if n is not operand]
+            plain = bool(neighbours) and all(_gives(n, dtype, value) for n in neighbours)
+            return constant if plain else printed
         case _:
             return printed
+
+
+def _gives(neighbour: Type, dtype: DType, value: float | bool) -> bool:
+    """Whether a literal beside ``neighbour`` does what one of type ``dtype`` does."""
+    if not isinstance(neighbour, DType) or is_bool(neighbour) or isinstance(value, bool):
+        return False
+    if neighbour.is_half and dtype is not neighbour:
+        return False
+    weak = Weak.FLOAT if isinstance(value, float) else Weak.INT
+    exact = weak is Weak.FLOAT or not neighbour.is_float or abs(value) <= _EXACT
+    return exact and match(neighbour, weak) is match(neighbour, dtype)
 
 
 def _matched(user: Expr) -> tuple[Expr, ...]:

@@ -207,11 +207,13 @@ class Simplifier:
         return self.pool.add(literal(dtype, value))
 
     def _cast(self, node: Expr, dtype: DType, operand: Expr) -> Expr:
-        if isinstance(operand, Const):
-            return literal(dtype, operand.value) if dtype.is_float else node
-        if self.types[operand] is dtype:
-            return operand
-        return node
+        value = literal_value(operand)
+        if value is not None and dtype.is_float:
+            return literal(dtype, value)
+        if isinstance(value, int) and dtype is not DType.BOOL:
+            limits = np.iinfo(dtype.numpy)
+            return literal(dtype, value) if limits.min <= value <= limits.max else node
+        return operand if self.types[operand] is dtype else node
 
     def _power(self, node: Expr, base: Expr, exponent: Expr) -> Expr:
         value = literal_value(exponent)
