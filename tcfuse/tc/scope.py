@@ -22,6 +22,7 @@ from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.linear import Linear, linear_of
 from tcfuse.tc.ranges import Bounds, Read
 from tcfuse.tc.typing import Type, is_integer, spell
+from tcfuse.tc.unparse import unparse_expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +150,23 @@ class Scope:
         span = bound.span or self.statement.span
         if not is_integer(kind):
             raise TcError(f"expected an integer bound but found {spell(kind)}", span)
-        for node in post_order(self.inline(bound)):
-            if isinstance(node, Access):
-                raise TcError("a range cannot depend on the elements of a tensor", span)
+        if self.reads_tensors(bound):
+            raise TcError("a range cannot depend on the elements of a tensor", span)
+
+    def reads_tensors(self, expr: Expr) -> bool:
+        """Whether a tensor is read for ``expr``, by itself or through lets."""
+        pending, seen = [expr], set[str]()
+        while pending:
+            for node in post_order(pending.pop()):
+                if isinstance(node, Access):
+                    return True
+                if isinstance(node, Var) and node.name in self.lets and node.name not in seen:
+                    seen.add(node.name)
+                    pending.append(self.lets[node.name].value)
+        return False
 
     def inline(self, bound: Expr) -> Expr:
-        """``bound`` without lets, as far as they are integer arithmetic on sizes."""
+        """``bound`` with lets replaced by their values, which must be affine in the sizes."""
         if not self.lets or not any(
             isinstance(n, Var) and n.name in self.lets for n in post_order(bound)
         ):
@@ -165,7 +177,7 @@ class Scope:
         form = linear_of(bound, forms)
         if form is None:
             span = bound.span or self.statement.span
-            raise TcError("a range cannot depend on the elements of a tensor", span)
+            raise TcError(f"the bound {unparse_expr(bound)} is not affine in the sizes", span)
         return form.expr
 
 

@@ -13,12 +13,13 @@ from hypothesis.extra import numpy as hnp
 
 from tcfuse.errors import TcError
 from tcfuse.tc import evaluate as module
-from tcfuse.tc.ast import Call, Expr
+from tcfuse.tc.ast import Access, Binary, Call, Const, Expr, Select, Var
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.evaluate import evaluate
 from tcfuse.tc.functions import EXACT, FLOAT
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
+from tcfuse.tc.unparse import unparse_expr
 
 RANDOM = np.random.default_rng(0)
 
@@ -393,6 +394,67 @@ def test_inferred_ranges_are_the_largest_that_fit(data: st.DataObject) -> None:
         sum(arrays[f"X{k}"][a * i + b] for k, (a, b, _) in enumerate(reads)) for i in fits
     ]
     np.testing.assert_allclose(y, expected, rtol=1e-12, atol=1e-12)
+
+
+def operations(operands: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    operators = st.sampled_from(["+", "-", "*", "/", "%", "min", "max"])
+    comparisons = st.builds(Binary, st.sampled_from(["<", "==", ">="]), operands, operands)
+    return st.one_of(
+        st.builds(Binary, operators, operands, operands),
+        st.builds(Select, comparisons, operands, operands),
+        st.builds(
+            lambda e: Access("X", (e,)), operands.map(lambda e: Binary("%", e, Const(5)))
+        ),
+    )
+
+
+leaves = st.one_of(st.sampled_from("ijt").map(Var), st.integers(-3, 3).map(Const))
+
+
+def interpret(expr: Expr, names: dict[str, int], x: list[int]) -> int:
+    """The value of an integer expression at one point, by the textbook."""
+    match expr:
+        case Const(value):
+            return int(value)
+        case Var(name):
+            return names[name]
+        case Access(_, (subscript,)):
+            return x[interpret(subscript, names, x)]
+        case Select(condition, then, otherwise):
+            return interpret(then if interpret(condition, names, x) else otherwise, names, x)
+        case Binary(operator, left, right):
+            a, b = interpret(left, names, x), interpret(right, names, x)
+            if operator in "/%":
+                return 0 if b == 0 else divmod(a, b)[operator == "%"]
+            methods = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__, "<": int.__lt__}
+            methods |= {"==": int.__eq__, ">=": int.__ge__, "min": min, "max": max}
+            return wrapped(int(methods[operator](a, b)))
+        case _:
+            raise AssertionError(expr)
+
+
+def wrapped(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63
+
+
+@settings(deadline=None, max_examples=60)
+@given(*[st.recursive(leaves, operations, max_leaves=6)] * 2)
+def test_integer_expressions_agree_with_an_interpreter(value: Expr, let: Expr) -> None:
+    x = [3, -7, 1 << 40, 0, 12]
+    text = (
+        f"def f(int64(5) X) -> (int64(4) Y) {{ Y(i) +=! {unparse_expr(value)} "
+        f"where i in 0:4, j in 0:3, u = {unparse_expr(let).replace('t', '2')}, t = u + j }}"
+    )
+    found = evaluate(parse(text), {"X": np.array(x)})["Y"]
+    expected = []
+    for i in range(4):
+        total = 0
+        for j in range(3):
+            names = {"i": i, "j": j, "t": 2}
+            names["t"] = wrapped(interpret(let, names, x) + j)
+            total = wrapped(total + interpret(value, names, x))
+        expected.append(total)
+    assert found.tolist() == expected
 
 
 @settings(deadline=None, max_examples=30)

@@ -249,6 +249,8 @@ ERRORS = {
     "float_bound": wrap("Y(i) = X(i) where i in 0:2.5"),
     "tensor_in_bound": wrap("Y(i) = X(i) where i in 0:I(0)"),
     "tensor_in_bound_by_let": wrap("Y(i) = X(i) where i in 0:n, n = I(0)"),
+    "product_in_bound": wrap("Y(i) = X(0) where i in 0:n, n = N * N"),
+    "product_as_extent": wrap("Y(i) = X(0) where i in 0:N * N"),
     "index_in_bound": wrap("Y(i) +=! X(j) where i in 0:N, j in 0:i"),
     "range_on_let": wrap("Y(i) = X(i) * t where t = 2, t in 0:3"),
     "two_ranges": wrap("Y(i) = X(i) where i in 0:3, i in 0:4"),
