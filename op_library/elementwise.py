@@ -57,21 +57,21 @@ TABLE: dict[str, Row] = {
 register(TABLE)
 
 
-@onnx_op("Max", since=8, kind=Kind.ELEMENTWISE)
-@onnx_op("Min", since=8, kind=Kind.ELEMENTWISE)
+@onnx_op("Max", since=6, kind=Kind.ELEMENTWISE)
+@onnx_op("Min", since=6, kind=Kind.ELEMENTWISE)
 def extremum(call: OpCall) -> str:
     """The largest or smallest of the inputs; NaN when one of them is."""
     function = call.op_type.lower()
     return pointwise(call, chain(call, lambda a, b: f"{function}({a}, {b})"))
 
 
-@onnx_op("Sum", since=8, kind=Kind.ELEMENTWISE)
+@onnx_op("Sum", since=6, kind=Kind.ELEMENTWISE)
 def sum_(call: OpCall) -> str:
     """The sum of the inputs."""
     return pointwise(call, chain(call, lambda a, b: f"{a} + {b}"))
 
 
-@onnx_op("Mean", since=8, kind=Kind.ELEMENTWISE)
+@onnx_op("Mean", since=6, kind=Kind.ELEMENTWISE)
 def mean(call: OpCall) -> str:
     """The mean of the inputs."""
     summed = chain(call, lambda a, b: f"{a} + {b}")

@@ -160,11 +160,11 @@ def block_mode(call: OpCall) -> str:
     """How blocks are laid out in the channels: ``DCR`` or ``CRD``.
 
     Raises:
-        UnsupportedError: Something else is asked for.
+        UnsupportedError: Something else is asked for, or of another rank than 4.
     """
-    mode = call.attributes.get("mode", "DCR")
-    if mode not in ("DCR", "CRD"):
-        raise UnsupportedError(f"{call.op_type} in mode {mode!r}")
+    mode, rank = call.attributes.get("mode", "DCR"), needed(call, 0).rank
+    if mode not in ("DCR", "CRD") or rank != 4:
+        raise UnsupportedError(f"{call.op_type} of rank {rank} in mode {mode!r}")
     return str(mode)
 
 

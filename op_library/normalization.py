@@ -1,219 +1,26 @@
-"""Normalisation: rows shifted to mean 0 and scaled to variance 1, or scaled alone.
+"""Normalisation of channels, groups of them and single rows.
 
-The variance is the mean of squared deviations, which does not cancel.  ``stash_type`` asks for
-single precision inside, which 16-bit types get anyway; ``double`` stays ``double``.
-
-Source: https://onnx.ai/onnx/operators/onnx__LayerNormalization.html and its siblings.
+Source: https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html and its siblings.
 """
 
 from __future__ import annotations
 
-from op_library._rows import Rows, rows_of
+from op_library._rows import rows_of
+from op_library._statistics import converted, deviations, scaling, standard_stash
 from op_library._text import (
     at,
     attribute,
-    broadcast,
     definition,
     names,
     needed,
     number,
     only_output,
     require_equal,
-    statement,
     widened,
 )
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
-from tcfuse.types import DType, TensorType
-
-MICROSOFT = "com.microsoft"
-
-
-def standard_stash(call: OpCall) -> None:
-    """Check that the operator computes in single precision.
-
-    Raises:
-        UnsupportedError: It asks for another precision.
-    """
-    stash = call.attributes.get("stash_type", 1)
-    if stash != 1:
-        raise UnsupportedError(f"{call.op_type} with stash_type {stash}")
-
-
-def moments(rows: Rows, value: str, dtype: DType, epsilon: str) -> list[str]:
-    """Statements that compute ``Center`` and ``Scaling = 1 / sqrt(variance + epsilon)``."""
-    deviation = f"({value} - {rows.at_row('Center')})"
-    return [
-        rows.fold("Sum", widened(dtype, value)),
-        rows.each_row("Center", f"{rows.at_row('Sum')} / {rows.count}"),
-        rows.fold("Squares", f"{deviation} * {deviation}"),
-        rows.each_row(
-            "Scaling", f"1 / sqrt({rows.at_row('Squares')} / {rows.count} + {epsilon})"
-        ),
-    ]
-
-
-def root_mean_square(rows: Rows, value: str, epsilon: str) -> list[str]:
-    """Statements that compute ``Scaling = 1 / sqrt(mean of squares + epsilon)``."""
-    return [
-        rows.fold("Squares", f"{value} * {value}"),
-        rows.each_row(
-            "Scaling", f"1 / sqrt({rows.at_row('Squares')} / {rows.count} + {epsilon})"
-        ),
-    ]
-
-
-def converted(value: str, source: DType, target: DType) -> str:
-    """``value`` computed in ``source``'s precision, fit to be assigned to ``target``."""
-    narrows = source is DType.FLOAT64 and target is not DType.FLOAT64
-    return f"{target.tc}({value})" if narrows else value
-
-
-def trailing_rows(call: OpCall, type_: TensorType) -> Rows:
-    """Rows over the dimensions from ``axis`` on, the last one by default."""
-    return rows_of(call, type_, range(call.axis(default=-1), type_.rank))
-
-
-def output(call: OpCall, k: int) -> TensorType | None:
-    """The type of output ``k``; ``None`` when it is unused."""
-    return call.outputs[k] if k < len(call.outputs) else None
-
-
-def row_output(
-    rows: Rows, name: str, temporary: str, source: DType, type_: TensorType | None
-) -> list[str]:
-    """The statement that copies a row's statistic to an output, if the output is used."""
-    if type_ is None:
-        return []
-    value = converted(rows.at_row(temporary), source, type_.dtype)
-    return [statement(name, rows.with_ones(), value)]
-
-
-def first_output(call: OpCall) -> TensorType:
-    """The type of the first output.
-
-    Raises:
-        UnsupportedError: It is unused.
-    """
-    first = output(call, 0)
-    if first is None:
-        raise UnsupportedError(f"{call.op_type} without its first output")
-    return first
-
-
-@onnx_op("LayerNormalization", since=1, kind=Kind.REDUCTION)
-def layer_normalization(call: OpCall) -> str:
-    """``(X - mean) / sqrt(variance + epsilon) * Scale + B`` over the dimensions from ``axis``.
-
-    Shapes:
-        Scale, B: Broadcast to X.
-        Mean, InvStdDev: X's, with 1 for the dimensions from ``axis`` on.
-    """
-    standard_stash(call)
-    x, scale, bias, y = needed(call, 0), needed(call, 1), call.input(2), first_output(call)
-    mean, deviation = output(call, 1), output(call, 2)
-    rows = trailing_rows(call, x)
-    value = rows.at_point("X")
-    result = f"({value} - {rows.at_row('Center')}) * {rows.at_row('Scaling')}"
-    result += f" * {at('Scale', broadcast(scale, rows.point))}"
-    if bias:
-        result += f" + {at('B', broadcast(bias, rows.point))}"
-    body = [
-        *moments(rows, value, x.dtype, attribute(call, "epsilon", 1e-5)),
-        rows.each_point("Y", converted(result, x.dtype, y.dtype)),
-        *row_output(rows, "Mean", "Center", x.dtype, mean),
-        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
-    ]
-    returns = {"Y": y, "Mean": mean, "InvStdDev": deviation}
-    return definition(call, {"X": x, "Scale": scale, "B": bias}, returns, body)
-
-
-@onnx_op("RMSNormalization", since=23, kind=Kind.REDUCTION)
-@onnx_op("SimplifiedLayerNormalization", since=1, kind=Kind.REDUCTION)
-@onnx_op("SimplifiedLayerNormalization", since=1, kind=Kind.REDUCTION, domain=MICROSOFT)
-def rms_normalization(call: OpCall) -> str:
-    """``X / sqrt(mean of squares + epsilon) * Scale`` over the dimensions from ``axis``."""
-    standard_stash(call)
-    x, scale, y, deviation = (
-        needed(call, 0),
-        needed(call, 1),
-        first_output(call),
-        output(call, 1),
-    )
-    rows = trailing_rows(call, x)
-    value = rows.at_point("X")
-    result = f"{value} * {rows.at_row('Scaling')} * {at('Scale', broadcast(scale, rows.point))}"
-    body = [
-        *root_mean_square(rows, value, attribute(call, "epsilon", 1e-5)),
-        rows.each_point("Y", converted(result, x.dtype, y.dtype)),
-        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
-    ]
-    return definition(call, {"X": x, "Scale": scale}, {"Y": y, "InvStdDev": deviation}, body)
-
-
-@onnx_op("SkipLayerNormalization", since=1, kind=Kind.REDUCTION, domain=MICROSOFT)
-def skip_layer_normalization(call: OpCall) -> str:
-    """LayerNormalization of ``X + Skip + Bias`` over the last dimension."""
-    x, skip, scale = needed(call, 0), needed(call, 1), needed(call, 2)
-    shift, bias = call.input(3), call.input(4)
-    rows = rows_of(call, x, [-1])
-    scaled = at("Scale", broadcast(scale, rows.point))
-    result = f"({rows.at_point('Added')} - {rows.at_row('Center')}) * {rows.at_row('Scaling')}"
-    result += f" * {scaled}"
-    if shift:
-        result += f" + {at('Shift', broadcast(shift, rows.point))}"
-    statistics = moments(
-        rows, rows.at_point("Added"), x.dtype.compute, attribute(call, "epsilon", 1e-12)
-    )
-    params = {"X": x, "Skip": skip, "Scale": scale, "Shift": shift, "Bias": bias}
-    return skip_definition(call, rows, params, statistics, result)
-
-
-@onnx_op("SkipSimplifiedLayerNormalization", since=1, kind=Kind.REDUCTION, domain=MICROSOFT)
-def skip_simplified_layer_normalization(call: OpCall) -> str:
-    """RMSNormalization of ``X + Skip + Bias`` over the last dimension."""
-    x, skip, scale, bias = needed(call, 0), needed(call, 1), needed(call, 2), call.input(3)
-    rows = rows_of(call, x, [-1])
-    scaled = at("Scale", broadcast(scale, rows.point))
-    result = f"{rows.at_point('Added')} * {rows.at_row('Scaling')} * {scaled}"
-    epsilon = attribute(call, "epsilon", 1e-12)
-    statistics = root_mean_square(rows, rows.at_point("Added"), epsilon)
-    params = {"X": x, "Skip": skip, "Scale": scale, "Bias": bias}
-    return skip_definition(call, rows, params, statistics, result)
-
-
-def skip_definition(
-    call: OpCall,
-    rows: Rows,
-    params: dict[str, TensorType | None],
-    statistics: list[str],
-    result: str,
-) -> str:
-    """A normalisation of ``Added``, the sum of two inputs and an optional bias.
-
-    Shapes:
-        Skip: X's, or without the batch, which is then broadcast.
-    """
-    added = " + ".join(
-        at(name, broadcast(type_, rows.point))
-        for name, type_ in params.items()
-        if type_ and name in ("X", "Skip", "Bias")
-    )
-    x, y, mean = needed(call, 0), first_output(call), output(call, 1)
-    deviation, sum_ = output(call, 2), output(call, 3)
-    if mean and "Shift" not in params:
-        raise UnsupportedError(f"{call.op_type} with its mean as an output")
-    body = [
-        rows.each_point("Added", added),
-        *statistics,
-        rows.each_point("Y", result),
-        *row_output(rows, "Mean", "Center", x.dtype, mean),
-        *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
-    ]
-    if sum_:
-        body.append(rows.each_point("Total", rows.at_point("Added")))
-    returns = {"Y": y, "Mean": mean, "InvStdDev": deviation, "Total": sum_}
-    return definition(call, params, returns, body)
+from tcfuse.types import TensorType
 
 
 @onnx_op("InstanceNormalization", since=6, kind=Kind.REDUCTION)
@@ -230,7 +37,8 @@ def instance_normalization(call: OpCall) -> str:
         f" * Scale({channel}) + B({channel})"
     )
     body = [
-        *moments(rows, value, x.dtype, attribute(call, "epsilon", 1e-5)),
+        *deviations(rows, value, x.dtype),
+        scaling(rows, attribute(call, "epsilon", 1e-5)),
         rows.each_point("Y", result),
     ]
     params = {"X": x, "Scale": scale, "B": bias}
@@ -274,7 +82,8 @@ def group_normalization(call: OpCall, *, by_group: bool) -> str:
         f" * Scale({parameter}) + B({parameter})"
     )
     body = [
-        *moments(rows, value, x.dtype, attribute(call, "epsilon", 1e-5)),
+        *deviations(rows, value, x.dtype),
+        scaling(rows, attribute(call, "epsilon", 1e-5)),
         points.each_point("Y", result),
     ]
     params = {"X": x, "Scale": scale, "B": bias}
@@ -331,7 +140,7 @@ def mean_variance_normalization(call: OpCall) -> str:
     deviation = f"({value} - {rows.at_row('Center')})"
     root = f"sqrt({rows.at_row('Squares')} / {rows.count})"
     body = [
-        *moments(rows, value, x.dtype, "0")[:-1],
+        *deviations(rows, value, x.dtype),
         rows.each_row("Deviation", f"{root} + {number(1e-9)}"),
         rows.each_point("Y", f"{deviation} / {rows.at_row('Deviation')}"),
     ]

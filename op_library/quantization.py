@@ -46,6 +46,7 @@ def scale_subscripts(call: OpCall, scale: TensorType, point: Loops) -> list[str]
 
 
 @onnx_op("DequantizeLinear", since=10, kind=Kind.ELEMENTWISE)
+@onnx_op("DequantizeLinear", since=1, kind=Kind.ELEMENTWISE, domain="com.microsoft")
 def dequantize(call: OpCall) -> str:
     """``(X - Zero) * Scale``."""
     x, scale, zero, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
@@ -64,6 +65,7 @@ def dequantize(call: OpCall) -> str:
 
 
 @onnx_op("QuantizeLinear", since=10, kind=Kind.ELEMENTWISE)
+@onnx_op("QuantizeLinear", since=1, kind=Kind.ELEMENTWISE, domain="com.microsoft")
 def quantize(call: OpCall) -> str:
     """``X / Scale`` rounded half to even, plus ``Zero``, saturated."""
     x, scale, zero, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
