@@ -25,7 +25,7 @@ def standard_stash(call: OpCall) -> None:
 
 
 def deviations(rows: Rows, value: str, dtype: DType) -> list[str]:
-    """Statements that compute the mean ``Center`` and ``Squares``, summed squared deviations."""
+    """Statements that compute the mean ``Center`` and ``Squares``, the deviations squared."""
     deviation = f"({value} - {rows.at_row('Center')})"
     return [
         rows.fold("Sum", widened(dtype, value)),
