@@ -200,6 +200,8 @@ class Def:
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct operands of ``expr``."""
     match expr:
+        case Const() | Var():
+            return ()
         case Access(_, subscripts):
             return subscripts
         case Call(_, arguments):
@@ -210,8 +212,6 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return (left, right)
         case Select(condition, then, otherwise):
             return (condition, then, otherwise)
-        case Const() | Var():
-            return ()
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -234,8 +234,11 @@ def post_order(expr: Expr) -> list[Expr]:
             order.append(node)
         elif id(node) not in seen:
             seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((operand, False) for operand in reversed(children(node)))
+            if operands := children(node):
+                stack.append((node, True))
+                stack.extend([(operand, False) for operand in reversed(operands)])
+            else:
+                order.append(node)
     return order
 
 
