@@ -238,6 +238,19 @@ def test_loops_share_scratch_of_any_size(library: CustomOpLibrary, shape) -> Non
             )
 
 
+def test_running_out_of_memory_is_an_error(tmp_path: Path, toolchain: Toolchain) -> None:
+    """ONNX Runtime's allocator throws, through the operator shell."""
+    text = f"TCF_KERNEL(huge_0){ARGUMENTS} {{}}"
+    interface = Interface((port("x", "n0"),), (port("y", "n0"),), ("n0",))
+    kernel = KernelSource("huge", text, interface, (Phase("huge_0", "n0", "1"),), "n0 << 45")
+    library = build_library([kernel], tmp_path / "huge.so", toolchain)
+    graph = "(float[N] x) => (float[N] y) { y = tcfuse.huge (x) }"
+    session = open_model(model(graph, ""), library)
+    for _ in range(2):
+        with pytest.raises(Exception, match="Failed to allocate memory"):
+            session.run(None, {"x": array(3)})
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_index_out_of_range_is_an_error(library: CustomOpLibrary, threads) -> None:
     session = open_model(model(TAKE), library, threads)
