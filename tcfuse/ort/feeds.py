@@ -106,6 +106,8 @@ def feeds(
     interface: Interface,
     function: ir.Function | None = None,
     constants: Mapping[int, np.ndarray] | None = None,
+    *,
+    sums: bool = False,
 ) -> Iterator[Feed]:
     """Every feed for a kernel.
 
@@ -114,6 +116,8 @@ def feeds(
         function: The original operators; says which integers are indices or divisors.
         constants: Inputs by position that the model knows; they keep their value wherever
             the sizes fit.
+        sums: The kernel adds up elements, in an order of its own: values are so small that a
+            partial sum does not overflow in one order and not in another.
     """
     roles = integer_roles(function, interface)
     free = [name for name in interface.sizes if name not in dict(interface.derived)]
@@ -131,7 +135,7 @@ def feeds(
             continue
         for fill in FILLS[:2] if total > FEW_ELEMENTS else FILLS:
             arrays = [
-                _array(port, shape, fill, roles.get(position), values)
+                _array(port, shape, Filling(fill, sums), roles.get(position), values)
                 for position, (port, shape) in enumerate(
                     zip(interface.inputs, shapes, strict=True)
                 )
@@ -141,6 +145,14 @@ def feeds(
                     arrays[position] = known
             label = ", ".join(f"{name}={values[name]}" for name in free)
             yield Feed(f"{fill} {label}".strip(), tuple(arrays), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How one feed is filled; ``sums`` keeps its values away from the largest number."""
+
+    name: str
+    sums: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,22 +204,28 @@ def _indexed(value: ir.Value, shapes: Mapping[str, tuple[Size, ...]]) -> Size | 
 
 
 def _array(
-    port: Port, shape: tuple[int, ...], fill: str, role: Role | None, values: Mapping[str, int]
+    port: Port,
+    shape: tuple[int, ...],
+    filling: Filling,
+    role: Role | None,
+    values: Mapping[str, int],
 ) -> np.ndarray:
     """One input; depends on the port's name, the fill and the sizes only."""
+    fill = filling.name
     rng = np.random.default_rng([zlib.crc32(f"{port.name}/{fill}".encode()), *shape])
     dtype = port.type.dtype
     if dtype is DType.BOOL:
         return rng.random(shape) < {"zeros": 0.0, "edge": 1.1}.get(fill, 0.6)
     if dtype.is_float:
-        return _floats(rng, shape, fill, dtype)
+        return _floats(rng, shape, filling, dtype)
     return _integers(rng, shape, fill, dtype, role, values)
 
 
 def _floats(
-    rng: np.random.Generator, shape: tuple[int, ...], fill: str, dtype: DType
+    rng: np.random.Generator, shape: tuple[int, ...], filling: Filling, dtype: DType
 ) -> np.ndarray:
     """Floating-point values of one fill."""
+    fill = filling.name
     info = np.finfo(np.float16 if dtype.is_half else dtype.numpy)
     array = rng.standard_normal(shape)
     if fill == "zeros":
@@ -217,6 +235,7 @@ def _floats(
         array = np.sign(array) * np.exp(rng.uniform(-span, span, shape))
     elif fill in ("edge", "sparse") and array.size:
         tiny, big = float(info.smallest_subnormal), float(info.max)
+        big = big**0.75 if filling.sums else big
         specials = np.array([*SPECIALS, tiny, -tiny * 3, big, -big, float(info.tiny)])
         share = 0.3 if fill == "edge" else 0.0
         at = rng.random(shape) < share

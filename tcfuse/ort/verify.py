@@ -72,7 +72,7 @@ def verify_kernel(subject: Subject) -> Verification:
         fused = open_session(model, subject.library, optimized=False, threads=2)
     except errors as error:
         return Verification(f"cannot be loaded: {one_line(error)}", 0.0, 0.0, 0)
-    given = feeds(subject.interface, function, known)
+    given = feeds(subject.interface, function, known, sums=adds_up(subject.checked))
     try:
         return _over_feeds(subject, original, fused, given)
     except TcfuseError as error:
@@ -136,10 +136,15 @@ def exact_outputs(
 
 def reduction_length(checked: CheckedDef, feed: Feed) -> int:
     """An upper bound for the number of elements any output element sums over."""
-    sums = (AssignKind.ADD, AssignKind.ADD_RESET, AssignKind.MUL, AssignKind.MUL_RESET)
-    if not any(s.reduction and s.comprehension.assign in sums for s in checked.statements):
+    if not adds_up(checked):
         return 1
     return max((array.size for array in feed.arrays), default=1)
+
+
+def adds_up(checked: CheckedDef) -> bool:
+    """Whether some statement is a sum or a product, whose order of operations matters."""
+    sums = (AssignKind.ADD, AssignKind.ADD_RESET, AssignKind.MUL, AssignKind.MUL_RESET)
+    return any(s.reduction and s.comprehension.assign in sums for s in checked.statements)
 
 
 def one_line(error: Exception) -> str:
