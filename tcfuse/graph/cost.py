@@ -8,10 +8,12 @@ thread of a Sapphire-Rapids-class core running ONNX Runtime 1.32.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import onnx_ir as ir
+import sympy
 
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.shapes import dims
@@ -123,28 +125,34 @@ def elements(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
     shape = dims(value)
     if shape is None:
         return 1
-    count = 1
-    for size in shape:
-        if not isinstance(size, int):
-            known = {s: (sizes or {}).get(str(s), DEFAULT_SIZE) for s in size.free_symbols}
-            size = int(size.subs(known))
-        count *= max(size, 0)
-    return count
+    given = tuple(sorted(sizes.items())) if sizes else ()
+    return math.prod(max(s if isinstance(s, int) else _number(s, given), 0) for s in shape)
+
+
+@lru_cache(maxsize=1 << 16)
+def _number(size: sympy.Expr, sizes: tuple[tuple[str, int], ...]) -> int:
+    """The value of an expression over named sizes."""
+    known = {s: dict(sizes).get(str(s), DEFAULT_SIZE) for s in size.free_symbols}
+    return int(size.subs(known))
 
 
 def n_bytes(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
     """Bytes of ``value``; an unknown element type counts as four bytes."""
-    dtype = DType.from_onnx(int(value.dtype)) if value.dtype is not None else None
-    return elements(value, sizes) * (dtype.bytes if dtype else 4)
+    return elements(value, sizes) * _element_bytes(value.dtype)
+
+
+@lru_cache
+def _element_bytes(dtype: ir.DataType | None) -> int:
+    """Bytes of one element."""
+    known = DType.from_onnx(int(dtype)) if dtype is not None else None
+    return known.bytes if known else 4
 
 
 def node_us(node: ir.Node, sizes: Mapping[str, int] | None = None) -> float:
     """Time of ONNX Runtime's kernel for ``node``."""
     if node.op_type in VIEWS:
         return MACHINE.native_us
-    read = dict.fromkeys(v for v in node.inputs if v is not None)
-    moved = sum(_read_bytes(v, (node,), sizes) for v in read)
-    moved += sum(n_bytes(v, sizes) for v in node.outputs)
+    moved = _read_bytes([node], sizes) + sum(n_bytes(v, sizes) for v in node.outputs)
     rate = min(MACHINE.rates.get(node.op_type, 15e3), MACHINE.copy_rate(moved))
     return MACHINE.native_us + moved / rate
 
@@ -159,7 +167,7 @@ def estimate(group: FusionGroup, sizes: Mapping[str, int] | None = None) -> Esti
     visible = set(group.outputs)
     inside = [v for node in group.nodes for v in node.outputs if v not in visible and v.uses()]
     return Estimate(
-        bytes_in=sum(_read_bytes(v, group.nodes, sizes) for v in group.inputs),
+        bytes_in=_read_bytes(group.nodes, sizes, set(group.inputs)),
         bytes_out=sum(n_bytes(v, sizes) for v in group.outputs),
         bytes_between=2 * sum(n_bytes(v, sizes) for v in inside),
         flops=sum(_flops(node, sizes) for node in group.nodes),
@@ -169,17 +177,24 @@ def estimate(group: FusionGroup, sizes: Mapping[str, int] | None = None) -> Esti
 
 
 def _read_bytes(
-    value: ir.Value, readers: Collection[ir.Node], sizes: Mapping[str, int] | None
+    readers: Iterable[ir.Node],
+    sizes: Mapping[str, int] | None,
+    wanted: Collection[ir.Value] | None = None,
 ) -> int:
-    """Bytes of ``value`` that ``readers`` touch: a Gather reads only what it keeps."""
-    kept = 0
-    for user, position in value.uses():
-        if user not in readers:
-            continue
-        if user.op_type not in PARTIAL or position != 0:
-            return n_bytes(value, sizes)
-        kept += sum(n_bytes(output, sizes) for output in user.outputs)
-    return min(kept, n_bytes(value, sizes))
+    """Bytes that ``readers`` touch of the ``wanted`` values, by default of all they read.
+
+    A Gather or a Slice touches no more of its first operand than it keeps.
+    """
+    touched: dict[ir.Value, int] = {}
+    for node in readers:
+        for position, value in enumerate(node.inputs):
+            if value is None or (wanted is not None and value not in wanted):
+                continue
+            amount = whole = n_bytes(value, sizes)
+            if node.op_type in PARTIAL and position == 0:
+                amount = sum(n_bytes(output, sizes) for output in node.outputs)
+            touched[value] = min(touched.get(value, 0) + amount, whole)
+    return sum(touched.values())
 
 
 def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:

@@ -53,9 +53,13 @@ def reorder_us(
 ) -> tuple[float, float]:
     """Time of the reorders at and in a region: as ONNX Runtime runs it, and with it fused."""
     native = fused = 0.0
+    if not blocked:
+        return native, fused
     made = {v for node in members for v in node.outputs}
     touched = dict.fromkeys(v for node in members for v in (*node.inputs, *node.outputs) if v)
     for value in touched:
+        if value not in made and value not in blocked:
+            continue
         moved = 2 * n_bytes(value)
         cost = moved / min(REORDER_RATE, MACHINE.copy_rate(moved))
         readers = {user for user, _ in value.uses()}
@@ -65,7 +69,7 @@ def reorder_us(
             is_plain = bool(plain) or value.is_graph_output()
             native += cost if (is_plain if value in blocked else taken) else 0
             fused += cost if taken else 0
-        elif value in blocked and not plain - set(members):
+        elif not plain - set(members):
             native += cost if plain else 0
             fused += cost
     return native, fused

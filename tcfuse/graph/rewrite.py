@@ -66,17 +66,12 @@ def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
         _drop_partial_types(graph)
     if not replacements:
         return copy
-    functions: dict[tuple[str, str], tuple[str, Replacement]] = {}
-    for replacement in replacements:
-        key = (replacement.domain, replacement.name)
-        digest, first = functions.setdefault(key, (replacement.digest, replacement))
-        assert digest == replacement.digest, (
-            f"{replacement.name} names two bodies: {first.group} and {replacement.group}"
+    for first in _one_of_each(replacements):
+        function = build_function(
+            first.group, first.inputs, first.outputs, first.domain, first.name, copy
         )
-    for (domain, name), (_, first) in functions.items():
-        function = build_function(first.group, first.inputs, first.outputs, domain, name, copy)
         copy.functions[function.identifier()] = function
-        copy.graph.opset_imports.setdefault(domain, 1)
+        copy.graph.opset_imports.setdefault(first.domain, 1)
     positions = {node: k for k, node in enumerate(nodes.values())}
     names = {node.name for node in positions}
     changed: dict[ir.Graph, None] = {}
@@ -87,6 +82,20 @@ def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
         _restore_order(graph)
     copy.ir_version = max(copy.ir_version or 0, FUNCTION_IR_VERSION)
     return copy
+
+
+def _one_of_each(replacements: Sequence[Replacement]) -> list[Replacement]:
+    """The first replacement of every name, checked to compute what the others do."""
+    by_name: dict[tuple[str, str], list[Replacement]] = {}
+    for replacement in replacements:
+        by_name.setdefault((replacement.domain, replacement.name), []).append(replacement)
+    for first, *others in by_name.values():
+        digest = first.digest if others else ""
+        for other in others:
+            assert other.digest == digest, (
+                f"{first.name} names two bodies: {first.group} and {other.group}"
+            )
+    return [first for first, *_ in by_name.values()]
 
 
 def _correspondence(

@@ -294,8 +294,8 @@ def test_describe_counts():
 def test_a_chain_of_three_thousand_is_fast_and_cut_evenly():
     body = " ".join(f"v{k + 1} = Neg(v{k})" for k in range(3000))
     loaded = model(f"v0 = Relu(x) {body} y = Abs(v3000)")
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = fuse(loaded.graph, loaded.opset_imports)
-    assert time.perf_counter() - begin < 10
+    assert time.process_time() - begin < 10
     assert sum(len(g.nodes) for g in found.groups) == 3002
     assert max(len(g.nodes) for g in found.groups) == 192

@@ -120,6 +120,6 @@ def test_twenty_thousand_nodes_take_seconds():
     ]
     nodes = build([sorted(i) for i in inputs])
     members = {node for k, node in enumerate(nodes) if k % 11}
-    begin = time.perf_counter()
+    begin = time.process_time()
     grow(node_graph(nodes), members, may_fuse)
-    assert time.perf_counter() - begin < 20
+    assert time.process_time() - begin < 20
