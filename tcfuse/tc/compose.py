@@ -9,7 +9,7 @@ that choose by an index are split (``split``) and dimensions that are walked tog
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from tcfuse.tc.ast import Access, Comprehension, Def, Expr, Param
 from tcfuse.tc.coalesce import coalesce
 from tcfuse.tc.draft import Draft, View
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.guards import unguarded, unproved
 from tcfuse.tc.inline import inline, remove_dead
 from tcfuse.tc.lets import name_shared
 from tcfuse.tc.lower import Lowered, attributes_of, digest, lower, small_constant
@@ -145,6 +146,8 @@ class _Builder:
         opset = self.opsets.get(domain, self.opsets.get(node.domain, 1))
         definition = find(node.op_type, opset, domain)
         call = self._call(node, definition, opset)
+        if not any(call.outputs):
+            return  # nobody reads what it makes
         self.baked.update(digest(definition, call).encode())
         outputs = [
             self._output(v, t, node) for v, t in zip(node.outputs, call.outputs, strict=True)
@@ -279,14 +282,14 @@ class _Finisher:
         self._require_bound(used, sizes, ports_in)
         body = rename_sizes(rename_tensors(draft.body, names, pool), sizes, pool)
         tensors = {names[n]: rename_type(t, sizes) for n, t in draft.tensors.items()}
-        body = tuple(_finished(s, pool, ExprTypes(tensors)) for s in body)
+        final = tuple(_finished(s, pool, ExprTypes(tensors)) for s in body)
         in_names = [names[n] for n in draft.inputs]
         out_names = [names[n] for n in draft.outputs]
         definition = Def(
             name_of(group),
             tuple(Param(n, tensors[n]) for n in in_names),
             tuple(Param(n, tensors[n]) for n in out_names),
-            body,
+            final,
         )
         outs = [rename_type(t, sizes) for t in ports_out]
         interface = Interface(
@@ -298,11 +301,7 @@ class _Finisher:
                 for n, t in self.sizes.derived.items()
                 if n in sizes
             ),
-            tuple(
-                (rename_text(c, sizes), rename_text(m, sizes))
-                for c, m in self.sizes.checks
-                if set(size_names([c])) <= sizes.keys()
-            ),
+            (*self._checks(sizes), *_access_checks(body, ExprTypes(tensors), pool)),
         )
         baked = builder.baked.hexdigest()
         return Composed(definition, interface, tuple(inputs), group.outputs, baked)
@@ -319,6 +318,12 @@ class _Finisher:
             bounds = [bound for r in s.ranges for bound in (r.low, r.high)]
             names |= variables([s.value, *bounds]) - {r.name for r in s.ranges}
         return self.sizes.used(names)
+
+    def _checks(self, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Relations between bound names that the shapes of the model imply."""
+        for condition, sentence in self.sizes.checks:
+            if set(size_names([condition])) <= names.keys():
+                yield rename_text(condition, names), rename_text(sentence, names)
 
     def _require_bound(
         self, used: tuple[str, ...], names: Mapping[str, str], ports: list[TensorType]
@@ -344,6 +349,20 @@ def _simplified(draft: Draft, pool: Pool) -> Draft:
 
 def _finished(statement: Comprehension, pool: Pool, types: ExprTypes) -> Comprehension:
     return name_shared(statement, pool, types, Simplifier(pool, types, statement.ranges))
+
+
+def _access_checks(
+    body: Iterable[Comprehension], types: ExprTypes, pool: Pool
+) -> tuple[tuple[str, str], ...]:
+    """What must hold of the sizes for every element that is read to exist."""
+    checks: dict[str, str] = {}
+    for statement in body:
+        simplifier = Simplifier(pool, types, statement.ranges)
+        for node in unguarded(statement.value):
+            if isinstance(node, Access):
+                for condition in unproved(node, simplifier, types) or ():
+                    checks[f"{condition.size()} >= 0"] = f"{condition.size()} is negative"
+    return tuple(checks.items())
 
 
 def name_of(group: FusionGroup) -> str:

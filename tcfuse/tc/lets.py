@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from tcfuse.tc.affine import Affine, affine
 from tcfuse.tc.ast import (
     Access,
     Binary,
@@ -24,6 +23,7 @@ from tcfuse.tc.ast import (
     Var,
 )
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.guards import unguarded, unproved
 from tcfuse.tc.pool import Pool, accesses, children, post_order, with_children
 from tcfuse.tc.simplify import Simplifier
 from tcfuse.tc.typing import Type, Weak, is_bool, match
@@ -89,34 +89,15 @@ def _movable(
     order: list[Expr], root: Expr, simplifier: Simplifier, types: ExprTypes
 ) -> set[int]:
     """Nodes that may be evaluated in every instance of the statement."""
-    always = set()
-    stack = [root]
-    while stack:
-        node = stack.pop()
-        if id(node) not in always:
-            always.add(id(node))
-            stack += (node.condition,) if isinstance(node, Select) else children(node)
+    always = {id(node) for node in unguarded(root)}
     inside: set[int] = set()
     for node in order:
         operands_inside = all(id(child) in inside for child in children(node))
         if operands_inside and (
-            not isinstance(node, Access) or _in_range(node, simplifier, types)
+            not isinstance(node, Access) or unproved(node, simplifier, types) == []
         ):
             inside.add(id(node))
     return always | inside
-
-
-def _in_range(access: Access, simplifier: Simplifier, types: ExprTypes) -> bool:
-    """Whether the element exists in every instance."""
-    shape = types.tensors[access.tensor].shape
-    for subscript, size in zip(access.subscripts, shape, strict=True):
-        value = affine(subscript)
-        if value is None:
-            return False
-        low, high = simplifier.bounds_of(value)
-        if not (low.never_negative and (Affine.from_size(size) - high - 1).never_negative):
-            return False
-    return True
 
 
 def _short(printed: Expr, operand: Expr, user: Expr, types: ExprTypes) -> Expr:
