@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import onnx_ir as ir
@@ -35,11 +35,11 @@ def tensors(model: ir.Model) -> Iterator[ir.TensorProtocol]:
                     yield from attribute.value
 
 
-def bind(model: ir.Model, folder: Path | None, name: str) -> None:
+def bind(everything: Iterable[ir.TensorProtocol], folder: Path | None, name: str) -> None:
     """Bind external tensors to ``folder`` and check that their data is there.
 
     Args:
-        model: The model; external tensors not bound yet are bound in place.
+        everything: The tensors of a model; external ones not bound yet are bound in place.
         folder: Where the model file lies; ``None`` when it is not known.
         name: What to call the model in an error.
 
@@ -47,7 +47,7 @@ def bind(model: ir.Model, folder: Path | None, name: str) -> None:
         InputError: Data is missing, too short, or outside the folder.
     """
     checked: dict[str, int] = {}
-    for tensor in tensors(model):
+    for tensor in everything:
         if not isinstance(tensor, ir.ExternalTensor):
             continue
         if folder is not None:

@@ -45,6 +45,7 @@ _ARITHMETIC = frozenset(
 )
 _INTEGER_ONLY = frozenset(("Mod", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum"))
 _ONE_ELEMENT_ONLY = frozenset(("Sqrt",))  # vectorised square roots may differ in the last bit
+_EVALUATED = _MOVEMENT | _ARITHMETIC | _INTEGER_ONLY
 _EXACT_TYPES = (DType.FLOAT32, DType.FLOAT64, DType.INT32, DType.INT64, DType.BOOL)
 _NEVER_DROPPED = frozenset(
     (
@@ -81,10 +82,14 @@ class Folder:
 
     def _evaluate(self, node: ir.Node) -> list[np.ndarray] | None:
         """The results of a node all of whose inputs are constants."""
-        if not node.inputs or not _has_one_answer(node):
+        if not node.inputs or node.op_type not in _EVALUATED:
             return None
-        tensors = [None if v is None else constant_tensor(v) for v in node.inputs]
-        if any(t is None for t, v in zip(tensors, node.inputs, strict=True) if v is not None):
+        tensors: list[ir.TensorProtocol | None] = []
+        for value in node.inputs:
+            tensors.append(constant_tensor(value))
+            if tensors[-1] is None and value is not None:
+                return None
+        if not _has_one_answer(node):
             return None
         sizes = _result_bytes(node)
         in_bytes = sum(t.nbytes for t in tensors if t is not None)
@@ -151,7 +156,7 @@ def _has_one_answer(node: ir.Node) -> bool:
         return True
     if node.op_type in _INTEGER_ONLY:
         return all(t in (DType.INT32, DType.INT64) for t in types)
-    if node.op_type not in _ARITHMETIC or not all(t in _EXACT_TYPES for t in types):
+    if not all(t in _EXACT_TYPES for t in types):
         return False
     return node.op_type not in _ONE_ELEMENT_ONLY or shapes.dims(node.outputs[0]) in ((), (1,))
 

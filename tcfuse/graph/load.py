@@ -8,6 +8,7 @@ are chosen by opset, so there is no version conversion.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import google.protobuf.message
@@ -47,8 +48,9 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
             path = Path(source)
             name, folder, proto = str(path), path.parent.absolute(), _read(path)
         model = _deserialized(proto, name)
-    bind(model, folder, name)
-    _check_inline_data(model, name)
+    everything = list(tensors(model))
+    bind(everything, folder, name)
+    _check_inline_data(everything, name)
     infer_shapes(model, after_node=Folder(model))
     return model
 
@@ -183,9 +185,9 @@ def _check_versions(model: ir.Model, name: str) -> None:
         )
 
 
-def _check_inline_data(model: ir.Model, name: str) -> None:
+def _check_inline_data(everything: Iterable[ir.TensorProtocol], name: str) -> None:
     """Raise for a tensor in the file that does not hold what its shape promises."""
-    for tensor in tensors(model):
+    for tensor in everything:
         if not isinstance(tensor, ir.serde.TensorProtoTensor):
             continue
         proto = tensor.raw

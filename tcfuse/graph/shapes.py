@@ -26,7 +26,7 @@ from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
 )
 from tcfuse.graph.constants import constant_tensor, constant_value
 from tcfuse.graph.equalities import Equalities
-from tcfuse.graph.function_calls import LARGEST_DEPTH, LARGEST_TOTAL, instantiate
+from tcfuse.graph.function_calls import LARGEST_TOTAL, instantiate
 from tcfuse.graph.onnx_inference import infer_with_onnx
 from tcfuse.graph.shape_call import (
     ELEMENT_RULES,
@@ -89,6 +89,7 @@ class _Inference:
         self.after_node = after_node
         self.depth = 0
         self.final = True
+        self._calling: list[ir.Function] = []
         self._in_functions = 0
         self.equalities = Equalities()
         self._common: dict[frozenset[Dim], Dim] = {}
@@ -267,11 +268,13 @@ class _Inference:
     def _call_function(self, function: ir.Function, node: ir.Node) -> list[Known] | None:
         """What a call of a function of the model gives; ``None`` when it calls too many."""
         self._in_functions += len(function)
-        if self.depth >= LARGEST_DEPTH or self._in_functions > LARGEST_TOTAL:
+        if function in self._calling or self._in_functions > LARGEST_TOTAL:
             return None
         inputs = [Known() if value is None else self.known(value) for value in node.inputs]
         outer, self.opsets = self.opsets, dict(function.opset_imports)
+        self._calling.append(function)
         found = self.infer_body(instantiate(function, node), inputs, final=False)
+        self._calling.pop()
         self.opsets = outer
         return found
 
