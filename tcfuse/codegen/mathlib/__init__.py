@@ -18,7 +18,10 @@ HEADERS = (
     "logarithm",
     "power",
     "trigonometry",
+    "inverse",
+    "elementary",
     "error",
+    "gamma",
 )
 
 

@@ -121,6 +121,12 @@ TCF_INLINE V expm1_quarter(V x) {
   return mad(mad(expm1_factor(r) * r, r, r), s, s - cst<V>(0.25));
 }
 
+// |x| below which x is the result of an odd function with a slope of 1 at 0.
+template <class V>
+TCF_INLINE V negligible() {
+  return cst<V>(same<elem<V>, float> ? 0x1p-13 : 0x1p-28);
+}
+
 template <class V>
 TCF_INLINE V expm1(V x) {
   typedef elem<V> T;
@@ -130,26 +136,41 @@ TCF_INLINE V expm1(V x) {
   y = blend<V>(most < y, most, y);
   V r = cst<V>(4) * expm1_quarter(y);
   r = blend<V>(x > most, inf<V>(), r);
-  return blend<V>(x == cst<V>(0), x, r);  // keeps -0
+  // A tiny x would lose bits as a denormal quarter.
+  return blend<V>(fabs(x) < cst<V>(same<T, float> ? 0x1p-25 : 0x1p-54), x, r);
 }
 
 // 1 / (1 + e^-x), relatively accurate on both sides; 0 where it is below the least normal.
+// Below 0 it is e^x - e^x sigmoid(x), which leaves e^x almost alone where that is small.
 template <class V>
 TCF_INLINE V sigmoid(V x) {
   const V one = cst<V>(1);
   V e = exp_bounded(-fabs(x));
-  return blend<V>(x < cst<V>(0), e, one) / (one + e);
+  V y = one / (one + e);
+  return blend<V>(x < cst<V>(0), mad(-e, e * y, e), y);
 }
 
+// Floats: x + x^3 q(x^2) below 0.6 (2^-28.4), 1 - 2 / (e^2|x| + 1) above, with e^r to 2^-23.4.
+// Doubles: E / (E + 2), E = e^2|x| - 1.
 template <class V>
 TCF_INLINE V tanh(V x) {
   typedef elem<V> T;
   // Beyond this the result rounds to 1.
-  const V most = cst<V>(same<T, float> ? 9.02 : 19.07);
+  const V most = cst<V>(same<T, float> ? 9.02 : 19.07), one = cst<V>(1);
   V a = fabs(x);
   a = blend<V>(most < a, most, a);
-  V e = expm1_quarter(a + a);  // tanh a = E / (E + 2), E = e^2a - 1
-  return copysign(e / (e + cst<V>(0.5)), x);
+  if constexpr (same<T, float>) {
+    V n = roundeven(a * cst<V>(2.88539008177792681472));
+    V r = mad(n, cst<V>(-0.693147180559945309417), a + a);
+    V p = poly(r, 0.008290317499, 0.04189792702, 0.1666763614, 0.4999914955, 0.9999997072, 1);
+    V large = one - cst<V>(2) / mad(p, exp2_whole(n), one);
+    V z = x * x;
+    V q = poly(z, -0.005895164592, 0.02079597714, -0.05378383188, 0.1333192415, -0.33333298);
+    return blend<V>(a < cst<V>(0.6), mad(q, z * x, x), copysign(large, x));
+  } else {
+    V e = expm1_quarter(a + a);
+    return blend<V>(a < negligible<V>(), x, copysign(V(e / (e + cst<V>(0.5))), x));
+  }
 }
 
 template <class V>
@@ -164,7 +185,7 @@ TCF_INLINE V sinh(V x) {
   V r = blend<V>(a > cst<V>(20), large, small);
   const V over = cst<V>(same<T, float> ? 89.41598510742188 : 710.4758600739439);
   r = blend<V>(a > over, inf<V>(), r);
-  return copysign(r, x);
+  return blend<V>(a < negligible<V>(), x, copysign(r, x));
 }
 template <class V>
 TCF_INLINE V cosh(V x) {

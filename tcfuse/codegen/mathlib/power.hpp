@@ -50,28 +50,29 @@ TCF_INLINE twin<V> log_twin(V x) {
   return l;
 }
 
+// exp of a pair; a result that is denormal is rounded to one.
+template <class V>
+TCF_INLINE V exp_twin(twin<V> t) {
+  // Out of range either way: keep it there, without the low part.
+  const V far = cst<V>(800);
+  auto over = fabs(t.high) > far;
+  t.high = blend<V>(over, copysign(far, t.high), t.high);
+  t.low = blend<V>(over, cst<V>(0), t.low);
+  V n, r = less_ln2(t.high, n) + t.low;
+  V p = cst<V>(1) + mad(expm1_factor(r) * r, r, r);
+  V h = floor(n * cst<V>(0.5));
+  return p * exp2_whole(h) * exp2_whole(n - h);
+}
+
 template <class V>
 TCF_INLINE V pow_positive_double(V x, V y) {
-  typedef format<double> F;
   const V zero = cst<V>(0), far = cst<V>(0x1p70);
   twin<V> l = log_twin(x);
   y = blend<V>(y > far, far, y);
   y = blend<V>(y < -far, -far, y);
   twin<V> t = exact_product(y, l.high);
   t.low = mad(y, l.low, t.low);
-  // Out of range either way: keep it there, without the low part.
-  auto over = fabs(t.high) > cst<V>(800);
-  t.high = blend<V>(over, copysign(cst<V>(800), t.high), t.high);
-  t.low = blend<V>(over, zero, t.low);
-  V n = roundeven(t.high * cst<V>(1.44269504088896340736));
-  V r = mad(n, cst<V>(-F::ln2_high), t.high);
-  r = mad(n, cst<V>(-F::ln2_low), r) + t.low;
-  V q = poly(r, 2.505380961525545799e-8, 2.762616070727090041e-7, 2.755740776859245178e-6,
-             0.00002480150498088138459, 0.0001984126971843732301, 0.001388888893179310389,
-             0.008333333333389922449, 0.04166666666657611532, 0.1666666666666658862,
-             0.5000000000000005225);
-  V h = floor(n * cst<V>(0.5));
-  V v = (cst<V>(1) + mad(q * r, r, r)) * exp2_whole(h) * exp2_whole(n - h);
+  V v = exp_twin(t);
   V end = blend<V>((x == zero) ^ (y > zero), inf<V>(), zero);
   return blend<V>((x == zero) | (x == inf<V>()), end, blend<V>(x == x, v, x));
 }
@@ -86,7 +87,7 @@ TCF_INLINE V pow(V x, V y) {
   V h = y * half;
   auto odd = whole & (trunc(h) != h);
   r = blend<V>(odd, copysign(r, x), r);
-  r = blend<V>((x < zero) & (a < inf<V>()) & (whole == (y != y)) & (y == y), nan<V>(), r);
+  r = blend<V>((x < zero) & (a < inf<V>()) & not_(whole) & (y == y), nan<V>(), r);
   // 1 to any power, and -1 to an infinite one; anything to the power 0.
   r = blend<V>((x == one) | (y == zero) | ((x == -one) & (fabs(y) == inf<V>())), one, r);
   return blend<V>(((x != x) & (y != zero)) | ((y != y) & (x != one)), x + y, r);

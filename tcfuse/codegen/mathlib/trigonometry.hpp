@@ -1,4 +1,4 @@
-// sin, cos, tan and their inverses.
+// sin, cos, tan, sinpi and cospi.
 //
 // sin: n = round(x / pi), r = x - n pi with pi in parts, one odd polynomial on [-pi/2, pi/2], the
 // sign flipped for odd n.  cos: the same about odd multiples of pi / 2.  Beyond `large` each lane
@@ -145,6 +145,64 @@ TCF_INLINE V cos(V x) {
     }
   }
   return y;
+}
+
+// cos on [-0.8, 0.8]: 1 - z/2 + z^2 q(z), z = r^2, degree 8 (2^-32.9); 16 (2^-74.7).
+template <class V>
+TCF_INLINE V cos_reduced(V r) {
+  V z = r * r, q;
+  if constexpr (same<elem<V>, float>) {
+    q = poly(z, 2.442572011e-5, -0.001388725182, 0.04166664437);
+  } else {
+    q = poly(z, 4.736911127772409882e-14, -1.147026607411258696e-11, 2.087675412013791267e-9,
+             -2.75573192142506776e-7, 0.00002480158730156878685, -0.001388888888888887096,
+             0.0416666666666666666);
+  }
+  return mad(q, z * z, mad(cst<V>(-0.5), z, cst<V>(1)));
+}
+
+// sin / cos of the remainder by pi / 2, or -cos / sin after an odd multiple.
+template <class V>
+TCF_INLINE V tan(V x) {
+  typedef format<elem<V>> F;
+  typedef uints<V> U;
+  V t = mad(x, cst<V>(0.636619772367581343076), cst<V>(F::shifter));
+  V r = less_pi(x, V((t - cst<V>(F::shifter)) * cst<V>(0.5)));
+  V s = sin_reduced(r), c = cos_reduced(r);
+  auto odd = U(bits<U>(t) & 1) != 0;
+  V y = blend<V>(odd, -c, s) / blend<V>(odd, s, c);
+  auto big = is_large(x);
+  if (__builtin_expect(any<V>(big), 0)) {
+    for (int i = 0; i < lanes<V>; i++) {
+      if (is_large(lane(x, i))) set_lane(y, i, elem<V>(tan_large(lane(x, i))));
+    }
+  }
+  return blend<V>(x == cst<V>(0), x, y);
+}
+
+// Whether a whole number is odd.
+template <class V>
+TCF_INLINE native<V> is_odd(V n) {
+  V h = n * cst<V>(0.5);
+  return trunc(h) != h;
+}
+template <class V>
+TCF_INLINE V times_pi(V r) {
+  constexpr bool single = same<elem<V>, float>;
+  return mad(r, cst<V>(3.14159265358979323846),
+             r * cst<V>(single ? -8.74227765734758577e-8 : 1.22464679914735317636e-16));
+}
+// sin(pi x) and cos(pi x); x is reduced exactly.
+template <class V>
+TCF_INLINE V sinpi(V x) {
+  V n = roundeven(x), y = sin_reduced(times_pi(V(x - n)));
+  y = blend<V>(is_odd(n), -y, y);
+  return blend<V>(y == cst<V>(0), copysign(y, x), y);
+}
+template <class V>
+TCF_INLINE V cospi(V x) {
+  V n = roundeven(x), y = sin_reduced(times_pi(V(cst<V>(0.5) - fabs(x - n))));
+  return blend<V>(is_odd(n), -y, y);
 }
 
 }  // namespace tcf
