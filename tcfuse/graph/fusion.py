@@ -13,11 +13,12 @@ import onnx_ir as ir
 
 from tcfuse.graph.boundary import group_of, split
 from tcfuse.graph.cuts import cut_shared
+from tcfuse.graph.layout import surroundings
 from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
 from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
 from tcfuse.graph.regions import bodies, grow, node_graph, topological
 from tcfuse.graph.shape_math import shape_arithmetic
-from tcfuse.graph.worth import pruner
+from tcfuse.graph.worth import Pruner
 
 __all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "split"]
 
@@ -42,10 +43,10 @@ def fuse(
         if not verdict:
             reasons[node] = verdict.reason or ""
     members = {node for node in order if node not in reasons}
-    pruning = pruner(order, opsets, conservative=conservative)
+    pruner = Pruner(opsets, surroundings(order, folded), conservative)
     regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
-    kept = pruning.prune(regions)
-    reasons.update(pruning.reasons)
+    kept = pruner.prune(regions)
+    reasons.update(pruner.reasons)
     groups = tuple(group_of(nodes, opsets) for nodes in kept)
     fused = {node for group in groups for node in group.nodes}
     rejections = tuple(Rejection(node, reasons[node]) for node in order if node not in fused)

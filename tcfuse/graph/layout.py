@@ -11,6 +11,7 @@ Source: the rules of ONNX Runtime's NCHWc transformer as its optimized models sh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import onnx_ir as ir
 
@@ -31,28 +32,55 @@ CONV_EPILOGUES = frozenset({"Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid
 BINARY = frozenset({"Add", "Mul", "Sum"})
 
 
-def blocked_values(nodes: Iterable[ir.Node]) -> frozenset[ir.Value]:
-    """The values that are blocked when ONNX Runtime runs ``nodes``, in topological order."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Surroundings:
+    """What is known of the values of one graph as ONNX Runtime runs it.
+
+    Attributes:
+        folded: Nodes that only constants go into; ONNX Runtime replaces them by constants.
+        blocked: Values in the blocked layout.
+        open: Those that come out of a convolution that can still take an epilogue.
+    """
+
+    folded: Collection[ir.Node] = frozenset()
+    blocked: Collection[ir.Value] = frozenset()
+    open: Collection[ir.Value] = frozenset()
+
+    def is_fixed(self, value: ir.Value) -> bool:
+        """Whether ``value`` is a constant by the time the model runs."""
+        return is_fixed(value) or value.producer() in self.folded
+
+    def takes_epilogue(self, value: ir.Value | None) -> bool:
+        """Whether the only node that reads ``value`` can become part of a convolution."""
+        return value in self.open and value is not None and len(value.uses()) == 1
+
+
+def surroundings(nodes: Iterable[ir.Node], folded: Collection[ir.Node]) -> Surroundings:
+    """What is known when ONNX Runtime runs ``nodes``, given in topological order."""
     blocked: set[ir.Value] = set()
+    opened: set[ir.Value] = set()
+    around = Surroundings(folded, blocked, opened)
     for node in nodes:
         rule = RULES.get(node.op_type)
-        if rule is not None and node.outputs and rule(node, blocked):
-            blocked.add(node.outputs[0])
-    return frozenset(blocked)
+        if rule is None or not node.outputs or not rule(node, around):
+            continue
+        blocked.add(node.outputs[0])
+        if node.op_type == "Conv" or _is_folded_into_conv(node, around):
+            opened.add(node.outputs[0])
+    return around
 
 
-def wants_blocked(node: ir.Node) -> bool:
+def wants_blocked(node: ir.Node, around: Surroundings) -> bool:
     """Whether ``node`` takes its first input blocked, and reorders it otherwise."""
-    return _is_blocked_conv(node, ()) or (
+    return _is_blocked_conv(node, around) or (
         node.op_type in POOLS and _channels(node) % BLOCK == 0
     )
 
 
-def reorder_us(
-    members: Collection[ir.Node], blocked: Collection[ir.Value]
-) -> tuple[float, float]:
+def reorder_us(members: Collection[ir.Node], around: Surroundings) -> tuple[float, float]:
     """Time of the reorders at and in a region: as ONNX Runtime runs it, and with it fused."""
     native = fused = 0.0
+    blocked = around.blocked
     if not blocked:
         return native, fused
     made = {v for node in members for v in node.outputs}
@@ -63,9 +91,9 @@ def reorder_us(
         moved = 2 * n_bytes(value)
         cost = moved / min(REORDER_RATE, MACHINE.copy_rate(moved))
         readers = {user for user, _ in value.uses()}
-        plain = {user for user in readers if not _keeps_blocked(user, blocked)}
+        plain = {user for user in readers if not _keeps_blocked(user, around)}
         if value in made:
-            taken = any(wants_blocked(user) for user in readers if user not in members)
+            taken = any(wants_blocked(user, around) for user in readers if user not in members)
             is_plain = bool(plain) or value.is_graph_output()
             native += cost if (is_plain if value in blocked else taken) else 0
             fused += cost if taken else 0
@@ -75,9 +103,9 @@ def reorder_us(
     return native, fused
 
 
-def _keeps_blocked(node: ir.Node, blocked: Collection[ir.Value]) -> bool:
+def _keeps_blocked(node: ir.Node, around: Surroundings) -> bool:
     """Whether ``node`` reads a blocked value without a reorder."""
-    return wants_blocked(node) or any(v in blocked for v in node.outputs)
+    return wants_blocked(node, around) or any(v in around.blocked for v in node.outputs)
 
 
 def _channels(node: ir.Node) -> int:
@@ -88,58 +116,53 @@ def _channels(node: ir.Node) -> int:
     return shape[1]
 
 
-def _is_blocked_conv(node: ir.Node, _: Collection[ir.Value]) -> bool:
+def _is_blocked_conv(node: ir.Node, around: Surroundings) -> bool:
     """A float convolution of two spatial dimensions with constant weights."""
     if node.op_type != "Conv" or node.outputs[0].dtype is not ir.DataType.FLOAT:
         return False
     channels = _channels(node)
-    if channels < 0 or node.inputs[1] is None or not is_fixed(node.inputs[1]):
+    if channels < 0 or node.inputs[1] is None or not around.is_fixed(node.inputs[1]):
         return False
     return node.attributes.get_int("group", 1) == 1 or channels % BLOCK == 0
 
 
-def _same_layout(node: ir.Node, blocked: Collection[ir.Value]) -> bool:
+def _is_folded_into_conv(node: ir.Node, around: Surroundings) -> bool:
+    """Whether ``node`` combines a convolution with constants."""
+    others = [v for v in node.inputs if v is not None and v not in around.open]
+    taken = [v for v in node.inputs if around.takes_epilogue(v)]
+    foldable = node.op_type in BINARY or node.op_type == "BatchNormalization"
+    return foldable and len(taken) == 1 and all(around.is_fixed(v) for v in others)
+
+
+def _same_layout(node: ir.Node, around: Surroundings) -> bool:
     """All operands are blocked and of one shape, or a constant is folded into a convolution."""
-    shapes = {dims(v) for v in node.inputs if v is not None}
-    if all(v in blocked for v in node.inputs):
-        return len(shapes) == 1
-    others = [v for v in node.inputs if v is not None and v not in blocked]
-    maker = next((v.producer() for v in node.inputs if v is not None and v in blocked), None)
-    return (
-        maker is not None
-        and maker.op_type == "Conv"
-        and len(maker.outputs[0].uses()) == 1
-        and all(is_fixed(v) for v in others)
-    )
+    if all(v in around.blocked for v in node.inputs):
+        return len({dims(v) for v in node.inputs if v is not None}) == 1
+    return _is_folded_into_conv(node, around)
 
 
-def _first_is_blocked(node: ir.Node, blocked: Collection[ir.Value]) -> bool:
+def _first_is_blocked(node: ir.Node, around: Surroundings) -> bool:
     """The operator keeps the layout of its first input."""
-    return node.inputs[0] in blocked
+    return node.inputs[0] in around.blocked
 
 
-def _conv_epilogue(node: ir.Node, blocked: Collection[ir.Value]) -> bool:
+def _conv_epilogue(node: ir.Node, around: Surroundings) -> bool:
     """An activation that becomes part of the convolution, or keeps the layout by itself."""
     value = node.inputs[0]
-    if value is None or value not in blocked:
-        return False
-    maker = value.producer()
-    fused = maker is not None and maker.op_type == "Conv" and len(value.uses()) == 1
-    return fused or node.op_type in UNARY
+    return around.takes_epilogue(value) or (node.op_type in UNARY and value in around.blocked)
 
 
-def _concat(node: ir.Node, blocked: Collection[ir.Value]) -> bool:
+def _concat(node: ir.Node, around: Surroundings) -> bool:
     """Blocked operands put one after the other along the channels, in whole blocks."""
     makers = [v.producer() for v in node.inputs if v is not None]
-    whole = all(m is not None and _channels(m) % BLOCK == 0 for m in makers)
     return (
-        whole
-        and node.attributes.get_int("axis", 0) == 1
-        and all(v in blocked for v in node.inputs)
+        node.attributes.get_int("axis", 0) == 1
+        and all(m is not None and _channels(m) % BLOCK == 0 for m in makers)
+        and all(v in around.blocked for v in node.inputs)
     )
 
 
-Rule = Callable[[ir.Node, Collection[ir.Value]], bool]
+Rule = Callable[[ir.Node, Surroundings], bool]
 
 RULES: Mapping[str, Rule] = {
     "Conv": _is_blocked_conv,

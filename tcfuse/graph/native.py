@@ -18,14 +18,15 @@ measured bandwidth.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.cost import elements
-from tcfuse.graph.legality import ALLOWED, Verdict, is_fixed
+from tcfuse.graph.layout import Surroundings
+from tcfuse.graph.legality import ALLOWED, Verdict
 from tcfuse.graph.shapes import dims
 
 SLOW_ALONE: Mapping[str, str] = {
@@ -106,19 +107,19 @@ def anchor_of(value: ir.Value | None, absorbed: Absorbed) -> Anchor | None:
 
 
 def epilogue(
-    node: ir.Node, absorbed: Absorbed, blocked: Collection[ir.Value]
+    node: ir.Node, absorbed: Absorbed, around: Surroundings
 ) -> tuple[Anchor, str] | None:
     """The anchor with ``node`` merged behind it and the reason, if ONNX Runtime does that.
 
     Args:
         node: A node at the start of a region.
         absorbed: Nodes that were found to be merged already.
-        blocked: Values in the blocked layout (``graph.layout``).
+        around: What is known of the graph.
     """
     for value in node.inputs:
         anchor = anchor_of(value, absorbed)
         if anchor is not None and not anchor.closed and value is not None:
-            after = EPILOGUES[anchor.op_type](node, value, blocked)
+            after = EPILOGUES[anchor.op_type](node, value, around)
             if after is not None:
                 return (
                     after,
@@ -127,7 +128,7 @@ def epilogue(
     return None
 
 
-def prologue(node: ir.Node) -> str | None:
+def prologue(node: ir.Node, around: Surroundings) -> str | None:
     """The reason why ``node``, at the end of a region, is left to the nodes that read it."""
     if len(node.outputs) != 1 or node.outputs[0].is_graph_output():
         return None
@@ -137,40 +138,40 @@ def prologue(node: ir.Node) -> str | None:
         return None
     if name == "DequantizeLinear" and readers <= QUANTIZED_ANCHORS:
         return "ONNX Runtime runs the quantized operator behind this DequantizeLinear"
-    if readers == {"MatMul"} and (_swaps_matrix(node) or _scales(node)):
+    if readers == {"MatMul"} and (_swaps_matrix(node) or _scales(node, around)):
         return f"ONNX Runtime fuses {name} into the MatMul behind it"
     if readers <= POOLS | {"Conv"} and _pads_zeros(node):
         return f"ONNX Runtime fuses Pad into the {min(readers)} behind it"
     return None
 
 
-def _after_conv(node: ir.Node, value: ir.Value, blocked: Collection[ir.Value]) -> Anchor | None:
+def _after_conv(node: ir.Node, value: ir.Value, around: Surroundings) -> Anchor | None:
     """Constants per channel are folded, a residual is summed, one activation is fused."""
     if value.dtype is not ir.DataType.FLOAT:
         return None
-    if node.op_type in CONV_ACTIVATIONS and _others_fixed(node, value):
+    if node.op_type in CONV_ACTIVATIONS and _others_fixed(node, value, around):
         return Anchor("Conv", closed=True)
     if node.op_type not in CONV_FOLDED:
         return None
-    if _others_fixed(node, value):
+    if _others_fixed(node, value, around):
         per_channel = node.op_type == "BatchNormalization" or _is_per_channel(node, value)
         return Anchor("Conv") if per_channel else None
     others = [v for v in node.inputs if v is not value]
-    same = all(v is not None and v in blocked and dims(v) == dims(value) for v in others)
+    same = all(v is not None and v in around.blocked and dims(v) == dims(value) for v in others)
     return Anchor("Conv") if node.op_type == "Add" and same else None
 
 
-def _after_gemm(node: ir.Node, value: ir.Value, _: Collection[ir.Value]) -> Anchor | None:
+def _after_gemm(node: ir.Node, value: ir.Value, around: Surroundings) -> Anchor | None:
     """One activation."""
     fused = node.op_type in GEMM_ACTIVATIONS and value.dtype is ir.DataType.FLOAT
     return Anchor("Gemm", closed=True) if fused else None
 
 
-def _after_matmul(node: ir.Node, value: ir.Value, _: Collection[ir.Value]) -> Anchor | None:
+def _after_matmul(node: ir.Node, value: ir.Value, around: Surroundings) -> Anchor | None:
     """A constant factor, or a bias when the product is one that Gemm can do."""
     if value.dtype is not ir.DataType.FLOAT:
         return None
-    if _scales(node):
+    if _scales(node, around):
         return Anchor("MatMul")
     product = value.producer()
     if node.op_type != "Add" or product is None or product.op_type != "MatMul":
@@ -180,27 +181,27 @@ def _after_matmul(node: ir.Node, value: ir.Value, _: Collection[ir.Value]) -> An
         return None
     is_gemm = len(left) == 2 or all(isinstance(d, int) for d in left)
     bias = next((v for v in node.inputs if v is not None and v is not value), None)
-    if not is_gemm or bias is None or not is_fixed(bias):
+    if not is_gemm or bias is None or not around.is_fixed(bias):
         return None
     if dims(bias) not in ((right[1],), (1, right[1])):
         return None
     return Anchor("Gemm", closed=len(left) != 2)  # a longer shape puts a Reshape in between
 
 
-def _after_integer(node: ir.Node, value: ir.Value, _: Collection[ir.Value]) -> Anchor | None:
+def _after_integer(node: ir.Node, value: ir.Value, around: Surroundings) -> Anchor | None:
     """The Cast, the product with the scales and the bias behind an integer product."""
     others = [v for v in node.inputs if v is not None and v is not value]
     if node.op_type == "Cast":
         return Anchor("MatMulInteger")
-    small = all(elements(v) == 1 or is_fixed(v) for v in others)
+    small = all(elements(v) == 1 or around.is_fixed(v) for v in others)
     if node.op_type == "Mul" and small:
         return Anchor("MatMulInteger")
-    if node.op_type == "Add" and all(is_fixed(v) for v in others):
+    if node.op_type == "Add" and all(around.is_fixed(v) for v in others):
         return Anchor("MatMulInteger", closed=True)
     return None
 
 
-EPILOGUES: Mapping[str, Callable[[ir.Node, ir.Value, Collection[ir.Value]], Anchor | None]] = {
+EPILOGUES: Mapping[str, Callable[[ir.Node, ir.Value, Surroundings], Anchor | None]] = {
     "Conv": _after_conv,
     "Gemm": _after_gemm,
     "MatMul": _after_matmul,
@@ -208,9 +209,9 @@ EPILOGUES: Mapping[str, Callable[[ir.Node, ir.Value, Collection[ir.Value]], Anch
 }
 
 
-def _others_fixed(node: ir.Node, value: ir.Value) -> bool:
+def _others_fixed(node: ir.Node, value: ir.Value, around: Surroundings) -> bool:
     """Whether every operand but ``value`` is a constant."""
-    return all(v is None or v is value or is_fixed(v) for v in node.inputs)
+    return all(v is None or v is value or around.is_fixed(v) for v in node.inputs)
 
 
 def _is_per_channel(node: ir.Node, value: ir.Value) -> bool:
@@ -227,13 +228,13 @@ def _is_per_channel(node: ir.Node, value: ir.Value) -> bool:
     return True
 
 
-def _scales(node: ir.Node) -> bool:
+def _scales(node: ir.Node, around: Surroundings) -> bool:
     """Whether ``node`` multiplies or divides by one constant number."""
     if node.op_type not in ("Mul", "Div") or len(node.inputs) != 2:
         return False
     left, right = node.inputs
     candidates = (right,) if node.op_type == "Div" else (left, right)
-    return any(v is not None and is_fixed(v) and elements(v) == 1 for v in candidates)
+    return any(v is not None and around.is_fixed(v) and elements(v) == 1 for v in candidates)
 
 
 def _swaps_matrix(node: ir.Node) -> bool:
@@ -274,11 +275,11 @@ QUANTIZED = frozenset(
 """Operators that run on 8-bit integers between DequantizeLinear and QuantizeLinear."""
 
 
-def not_one_native_kernel(nodes: Sequence[ir.Node]) -> Verdict:
+def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Verdict:
     """Refuses a region that is exactly what ONNX Runtime makes one kernel of."""
     count = Counter(node.op_type for node in nodes)
     for name, pattern in PATTERNS:
-        if count == pattern and _is_closed(nodes):
+        if count == pattern and _is_closed(nodes, around):
             return Verdict(f"ONNX Runtime fuses this into {name}")
     middle = set(count) - {"DequantizeLinear", "QuantizeLinear"}
     if (
@@ -290,10 +291,10 @@ def not_one_native_kernel(nodes: Sequence[ir.Node]) -> Verdict:
     return ALLOWED
 
 
-def _is_closed(nodes: Sequence[ir.Node]) -> bool:
+def _is_closed(nodes: Sequence[ir.Node], around: Surroundings) -> bool:
     """Whether one variable value goes in, one comes out, and reductions keep the last axis."""
     members = set(nodes)
-    read = {v for n in nodes for v in n.inputs if v is not None and not is_fixed(v)}
+    read = {v for n in nodes for v in n.inputs if v is not None and not around.is_fixed(v)}
     made = {v for n in nodes for v in n.outputs}
     visible = [v for v in made if v.is_graph_output() or {u for u, _ in v.uses()} - members]
     reduced = [n for n in nodes if n.op_type == "ReduceMean"]

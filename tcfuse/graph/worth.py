@@ -17,7 +17,7 @@ import onnx_ir as ir
 from tcfuse.graph import native
 from tcfuse.graph.boundary import components, group_of
 from tcfuse.graph.cost import elements, estimate, n_bytes, node_us
-from tcfuse.graph.layout import blocked_values, reorder_us
+from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
 from tcfuse.opdef import Kind
 
@@ -37,13 +37,13 @@ class Pruner:
 
     Attributes:
         opsets: What the model imports.
-        blocked: Values ONNX Runtime keeps in its blocked layout.
+        around: What is known of the graph as ONNX Runtime runs it.
         conservative: Whether a region must be expected to win; otherwise it only has to be one.
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
     """
 
     opsets: Mapping[str, int]
-    blocked: frozenset[ir.Value]
+    around: Surroundings
     conservative: bool
     reasons: dict[ir.Node, str] = field(default_factory=dict)
     absorbed: native.Absorbed = field(default_factory=dict)
@@ -92,11 +92,11 @@ class Pruner:
             return f"{node.op_type} at the border of a region costs nothing in ONNX Runtime"
         if not self.conservative:
             return None
-        after = native.epilogue(node, self.absorbed, self.blocked) if first else None
+        after = native.epilogue(node, self.absorbed, self.around) if first else None
         if after is not None:
             self.absorbed[node] = after[0]
             return after[1]
-        reason = native.prologue(node) if last else None
+        reason = native.prologue(node, self.around) if last else None
         if (
             reason is None
             and self.kind(node) is Kind.MOVEMENT
@@ -157,13 +157,14 @@ def more_than_one(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
 
 def not_native(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """A region is more than one of ONNX Runtime's own fused kernels."""
-    return native.not_one_native_kernel([n for n in nodes if pruner.kind(n) is not Kind.VIEW])
+    real = [node for node in nodes if pruner.kind(node) is not Kind.VIEW]
+    return native.not_one_native_kernel(real, pruner.around)
 
 
 def expected_to_win(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """The kernel, with the reorders it causes, beats ONNX Runtime's kernels with theirs."""
     cost = estimate(group_of(nodes, pruner.opsets))
-    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.blocked)
+    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.around)
     now = cost.native_us - _quick_gelu_us(nodes) + native_reorders
     then = cost.fused_us + fused_reorders
     if now < MIN_SPEEDUP * then or now < then + MIN_GAIN_US:
@@ -186,11 +187,3 @@ def _quick_gelu_us(nodes: Sequence[ir.Node]) -> float:
 Rule = Callable[[Pruner, Sequence[ir.Node]], Verdict]
 EAGER: tuple[Rule, ...] = (does_something,)
 CONSERVATIVE: tuple[Rule, ...] = (does_something, more_than_one, not_native, expected_to_win)
-
-
-def pruner(
-    nodes: Sequence[ir.Node], opsets: Mapping[str, int], *, conservative: bool
-) -> Pruner:
-    """A pruner for the graph with these ``nodes``, in topological order."""
-    blocked = blocked_values(nodes) if conservative else frozenset()
-    return Pruner(opsets, blocked, conservative)
