@@ -175,13 +175,13 @@ def _result_bytes(node: ir.Node) -> list[int] | None:
 
 def _run(node: ir.Node, arrays: list[np.ndarray | None], opset: int) -> list[np.ndarray] | None:
     """What ``onnx.reference`` computes; ``None`` when it raises, overflows or divides by 0."""
-    if node.op_type == "Cast" and not _fits(arrays[0], node):
-        return None
     proto = onnx.NodeProto(op_type=node.op_type)
     proto.input.extend("" if a is None else f"i{k}" for k, a in enumerate(arrays))
     proto.output.extend(f"o{k}" for k in range(len(node.outputs)))
     feeds = {f"i{k}": a for k, a in enumerate(arrays) if a is not None}
     try:
+        if node.op_type == "Cast" and not _fits(arrays[0], node):
+            return None
         proto.attribute.extend(
             ir.serde.serialize_attribute(a) for a in node.attributes.values()
         )

@@ -21,7 +21,7 @@ from tcfuse.graph.constants import constant_value
 from tcfuse.graph.external_data import bind, tensors
 from tcfuse.graph.folding import Folder
 from tcfuse.graph.shapes import infer_shapes
-from tcfuse.graph.validity import check_graph
+from tcfuse.graph.validity import check_attributes, check_graph
 
 __all__ = ["OLDEST_OPSET", "constant_value", "load_model"]
 
@@ -49,8 +49,8 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
             name, folder, proto = str(path), path.parent.absolute(), _read(path)
         model = _deserialized(proto, name)
     everything = list(tensors(model))
-    bind(everything, folder, name)
     _check_inline_data(everything, name)
+    bind(everything, folder, name)
     infer_shapes(model, after_node=Folder(model))
     return model
 
@@ -131,6 +131,7 @@ def _deserialized(proto: onnx.ModelProto, name: str) -> ir.Model:
             "get it again"
         )
     _refuse_sparse(proto.graph, name)
+    check_attributes(proto, name)
     ordered = check_graph(proto.graph, name)
     try:
         with warnings.catch_warnings():
@@ -188,16 +189,18 @@ def _check_versions(model: ir.Model, name: str) -> None:
 def _check_inline_data(everything: Iterable[ir.TensorProtocol], name: str) -> None:
     """Raise for a tensor in the file that does not hold what its shape promises."""
     for tensor in everything:
+        if tensor.dtype is ir.DataType.UNDEFINED:
+            raise InputError(f"{name}: tensor {tensor.name!r} has no element type")
         if not isinstance(tensor, ir.serde.TensorProtoTensor):
             continue
         proto = tensor.raw
         if any(d < 0 for d in proto.dims):
             raise InputError(f"{name}: tensor {tensor.name!r} has a negative size")
         needed = tensor.nbytes
-        enough = proto.ByteSize() >= needed if proto.HasField("raw_data") else _is_whole(tensor)
-        if not enough:
+        raw = proto.HasField("raw_data")
+        if not (len(proto.raw_data) == needed if raw else _is_whole(tensor)):
             raise InputError(
-                f"{name}: tensor {tensor.name!r} holds less data than its shape needs "
+                f"{name}: tensor {tensor.name!r} holds more or less data than its shape needs "
                 f"({needed} bytes); the file may be damaged, get it again"
             )
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 import onnx
+import onnx.checker
 import onnx.shape_inference
 import onnx_ir as ir
 import sympy
@@ -23,6 +24,10 @@ from tcfuse.graph.symbols import Dim, Dims
 _LARGEST_CONSTANT_BYTES = 1024
 _PROBES = (101, 10007)  # names become consecutive primes from here
 
+_REFUSALS = (
+    *(onnx.shape_inference.InferenceError, onnx.checker.ValidationError),
+    *(KeyError, RuntimeError, TypeError, ValueError),
+)
 _NOT_BELIEVED = {("", "STFT")}  # its one-sided result is not halved
 
 _Types: TypeAlias = dict[str, onnx.TypeProto]
@@ -120,7 +125,7 @@ def _ask(
         return onnx.shape_inference.infer_node_outputs(
             schema, proto, types, data, opset_imports=opsets
         )
-    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError, KeyError):
+    except _REFUSALS:
         return None
 
 

@@ -22,7 +22,8 @@ Body: TypeAlias = Callable[[list[Known], bool], list[Known]]
 
 def _body(call: Call, name: str) -> ir.Graph:
     graph = call.attribute(name)
-    assert isinstance(graph, ir.Graph)
+    if not isinstance(graph, ir.Graph):
+        raise UnknownShapeError
     return graph
 
 

@@ -37,7 +37,7 @@ def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | Non
     """The definition ONNX has of an operator; ``None`` when it has none."""
     try:
         return onnx.defs.get_schema(op_type, opset, domain)
-    except onnx.defs.SchemaError:
+    except (onnx.defs.SchemaError, TypeError):  # or the opset is no small number
         return None
 
 

@@ -58,7 +58,10 @@ _T = TypeVar("_T")
 _ANONYMOUS = frozenset(("?", "*", "-1", "None", "unknown", "dynamic"))  # no names, say tools
 _ELEMENTS = "tcfuse.elements"
 # A rule may meet a node that is malformed in any way; its outputs are then unknown.
-_MALFORMED = (IndexError, KeyError, TypeError, ValueError, AttributeError, ArithmeticError)
+_MALFORMED = (
+    *(ArithmeticError, AttributeError, IndexError, KeyError, RuntimeError, TypeError),
+    ValueError,
+)
 _LIMITS = {ir.DataType.INT32: 1 << 31, ir.DataType.INT64: 1 << 63}
 
 
@@ -270,10 +273,14 @@ class _Inference:
         self._in_functions += len(function)
         if function in self._calling or self._in_functions > LARGEST_TOTAL:
             return None
+        try:
+            body = instantiate(function, node)
+        except (RuntimeError, ValueError):
+            return None
         inputs = [Known() if value is None else self.known(value) for value in node.inputs]
         outer, self.opsets = self.opsets, dict(function.opset_imports)
         self._calling.append(function)
-        found = self.infer_body(instantiate(function, node), inputs, final=False)
+        found = self.infer_body(body, inputs, final=False)
         self._calling.pop()
         self.opsets = outer
         return found

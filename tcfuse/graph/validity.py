@@ -29,6 +29,24 @@ def check_graph(graph: onnx.GraphProto, name: str) -> bool:
     return _check(graph, frozenset(), name)
 
 
+def check_attributes(model: onnx.ModelProto, name: str) -> None:
+    """Check that every attribute says what it is, or its value would be lost.
+
+    Raises:
+        InputError: One does not.
+    """
+    pending = [model.graph.node, *(function.node for function in model.functions)]
+    while pending:
+        for node in pending.pop():
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.UNDEFINED:
+                    raise InputError(
+                        f"{name}: attribute {attribute.name!r} of a {_title(node)} has no "
+                        "type; export the model again"
+                    )
+            pending.extend(body.node for body in _subgraphs(node))
+
+
 def _subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.GRAPH:

@@ -162,6 +162,8 @@ def test_a_tensor_with_too_little_data_is_refused():
     tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[9], raw_data=bytes(8))
     proto.graph.initializer.append(tensor)
     assert "less data" in refusal(proto)
+    proto.graph.initializer[0].raw_data = bytes(40)
+    assert "more" in refusal(proto)
     tensor.ClearField("raw_data")
     tensor.float_data.extend([1.0, 2.0])
     proto.graph.initializer[0].CopyFrom(tensor)
