@@ -22,8 +22,9 @@ from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, Size
 
 FILLS = ("normal", "edge", "wide", "sparse", "zeros")
-MOST_ELEMENTS = 20_000_000
-FEW_ELEMENTS = 1_000_000  # beyond this two fills must do
+MOST_ELEMENTS = 20_000_000  # in one feed
+ALL_ELEMENTS = 4_000_000  # in all feeds together, the first two left aside
+FEW_ELEMENTS = 300_000  # beyond this two fills must do
 
 # Values for the free size names, in order of appearance; cycled when there are more names.
 SIZES: tuple[tuple[int, ...], ...] = (
@@ -93,6 +94,7 @@ class Feed:
     """The inputs of one run, in the order of the interface, and the sizes they imply."""
 
     label: str
+    fill: str
     arrays: tuple[np.ndarray, ...]
     sizes: Mapping[str, int]
 
@@ -120,6 +122,7 @@ def feeds(
             partial sum does not overflow in one order and not in another.
     """
     roles = integer_roles(function, interface)
+    spent = 0
     free = [name for name in interface.sizes if name not in dict(interface.derived)]
     for chosen in SIZES if free else SIZES[:1]:
         values = {name: chosen[i % len(chosen)] for i, name in enumerate(free)}
@@ -131,9 +134,10 @@ def feeds(
         if min((min(shape, default=1) for shape in shapes), default=1) < 0:
             continue
         total = sum(int(np.prod(shape)) for shape in shapes)
-        if total > MOST_ELEMENTS:
+        if total > MOST_ELEMENTS or (spent and spent + total > ALL_ELEMENTS):
             continue
         for fill in FILLS[:2] if total > FEW_ELEMENTS else FILLS:
+            spent += total
             arrays = [
                 _array(port, shape, Filling(fill, sums), roles.get(position), values)
                 for position, (port, shape) in enumerate(
@@ -144,7 +148,7 @@ def feeds(
                 if known.shape == arrays[position].shape:
                     arrays[position] = known
             label = ", ".join(f"{name}={values[name]}" for name in free)
-            yield Feed(f"{fill} {label}".strip(), tuple(arrays), values)
+            yield Feed(f"{fill} {label}".strip(), fill, tuple(arrays), values)
 
 
 @dataclass(frozen=True, slots=True)

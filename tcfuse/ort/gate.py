@@ -123,7 +123,7 @@ def _kernel_inputs(
     if not made:
         return None
     largest = max(
-        (feed for feed in made if feed.label.startswith("normal")),
+        (feed for feed in made if feed.fill == "normal"),
         key=lambda feed: sum(array.size for array in feed.arrays),
         default=made[0],
     )

@@ -20,7 +20,8 @@ from tcfuse.types import DType
 # Sizes to try for (batch, channels, image side, anything else), until the model runs.
 GUESSES: tuple[tuple[int, int, int, int], ...] = (
     (1, 3, 224, 64),
-    (1, 3, 64, 128),
+    (1, 3, 64, 512),
+    (1, 4, 32, 128),
     (2, 4, 32, 16),
     (1, 1, 16, 1),
 )
