@@ -91,7 +91,7 @@ def _compile_model(
     run.progress("loading")
     model = load_model(source)
     run.progress("planning")
-    plans = fuse_all(model)
+    plans = fuse_all(model, conservative=run.options.gate)
     groups = [group for plan in plans for group in plan.groups]
     tried: list[Attempt] = []
     bodies: dict[str, str] = {}

@@ -38,7 +38,8 @@ class Pruner:
     Attributes:
         opsets: What the model imports.
         around: What is known of the graph as ONNX Runtime runs it.
-        conservative: Whether a region must be expected to win; otherwise it only has to be one.
+        conservative: Whether a region must be expected to win; otherwise it only has to leave
+            alone what ONNX Runtime merges into its convolutions and matrix products.
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
     """
 
@@ -90,8 +91,6 @@ class Pruner:
             return None
         if self.kind(node) is Kind.VIEW:
             return f"{node.op_type} at the border of a region costs nothing in ONNX Runtime"
-        if not self.conservative:
-            return None
         after = native.epilogue(node, self.absorbed, self.around) if first else None
         if after is not None:
             self.absorbed[node] = after[0]
@@ -99,6 +98,7 @@ class Pruner:
         reason = native.prologue(node, self.around) if last else None
         if (
             reason is None
+            and self.conservative
             and self.kind(node) is Kind.MOVEMENT
             and self._only_copies(node, members)
         ):

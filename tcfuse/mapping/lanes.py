@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
 from tcfuse.mapping.legality import among, carries_nothing, domain_of, inside, member
+from tcfuse.mapping.rows import iterator_of
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop, Statement
@@ -105,37 +106,16 @@ class _Mapper:
         width = min(WIDTH, _extent(statement, iterator))
         strided = 0
         for touch in touches(self.scop, statement):
-            stride = None if touch.offset is None else touch.offset.stride(iterator)
+            stride = touch.offset.stride(iterator)
             if stride is None or stride.number not in (0, 1):
                 strided += 1
         return volume * (work / width + STRIDED * strided)
 
     def _iterator(self, band: Band, position: int, name: str) -> str | None:
-        """The iterator a member follows for a statement; ``None`` if it is not exactly one."""
         key = (id(band), name, position)
         if key not in self.rows:
-            found: list[str | None] = []
-            iterators = self.scop.statement(name).iterators
-
-            def visit(piece: object) -> None:
-                used = [
-                    i
-                    for k, i in enumerate(iterators)
-                    if piece.involves_dims(isl.dim_type.in_, k, 1)  # type: ignore[attr-defined]
-                ]
-                found.append(used[0] if len(used) == 1 else None)
-
-            row = band.schedule.get_union_pw_aff(position)
-            row.foreach_pw_aff(
-                lambda p: visit(p) if _statement(p) == name else None
-            )
-            self.rows[key] = found[0] if len(found) == 1 else None
+            self.rows[key] = iterator_of(band, position, self.scop.statement(name))
         return self.rows[key]
-
-
-def _statement(piece: object) -> str:
-    """The statement whose instances a piece of a schedule row orders."""
-    return str(piece.get_domain_space().get_tuple_name(isl.dim_type.set))  # type: ignore[attr-defined]
 
 
 def _extent(statement: Statement, iterator: str) -> int:

@@ -15,6 +15,7 @@ from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
+from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
@@ -57,7 +58,8 @@ def compile_kernel(
     scheduled = compute_schedule(
         scop, dependences, fusion=options.fusion, limit=options.isl_operations
     )
-    tree = choose_lanes(scop, dependences, scheduled.tree, reassociate=options.reassociate)
+    tree = order_members(scop, scheduled.tree)
+    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = mark_parallel(tree)
     proof = prove(scop, dependences, tree)
     if scheduled.note:

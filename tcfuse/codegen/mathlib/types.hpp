@@ -92,6 +92,9 @@ template <> struct traits<uint8_t> : scalar_traits<uint8_t> {};
 template <> struct traits<uint16_t> : scalar_traits<uint16_t> {};
 template <> struct traits<uint32_t> : scalar_traits<uint32_t> {};
 template <> struct traits<uint64_t> : scalar_traits<uint64_t> {};
+#if defined(__clang__) && TCF_LEVEL >= 3
+template <> struct traits<_Float16> : scalar_traits<_Float16> {};
+#endif
 template <class V>
 using elem = typename traits<V>::elem;
 template <class V>
