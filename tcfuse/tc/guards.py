@@ -31,7 +31,9 @@ def unproved(access: Access, simplifier: Simplifier, types: ExprTypes) -> list[A
         computed from data.
     """
     conditions = []
-    for subscript, size in zip(access.subscripts, types.tensors[access.tensor].shape, strict=True):
+    for subscript, size in zip(
+        access.subscripts, types.tensors[access.tensor].shape, strict=True
+    ):
         value = affine(subscript)
         if value is None:
             return None

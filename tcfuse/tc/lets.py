@@ -24,9 +24,9 @@ from tcfuse.tc.ast import (
 )
 from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.guards import unguarded, unproved
-from tcfuse.tc.pool import Pool, accesses, children, post_order, with_children
+from tcfuse.tc.pool import accesses, children, post_order, with_children
 from tcfuse.tc.simplify import Simplifier
-from tcfuse.tc.typing import Type, Weak, is_bool, match
+from tcfuse.tc.typing import Type, Weak, is_bool, match, resolve
 from tcfuse.tc.work import is_index_expression
 from tcfuse.types import DType
 
@@ -35,9 +35,16 @@ _DEEPEST = 40  # operators between a let and the next: readers and compilers hav
 
 
 def name_shared(
-    statement: Comprehension, pool: Pool, types: ExprTypes, simplifier: Simplifier
+    statement: Comprehension, types: ExprTypes, simplifier: Simplifier, *, declared: bool
 ) -> Comprehension:
-    """``statement`` with lets for what it uses several times, as trees outside the pool."""
+    """``statement`` with lets for what it uses several times, as trees outside the pool.
+
+    Args:
+        statement: With a value from the pool.
+        types: Types of the tensors.
+        simplifier: Knows the statement's ranges.
+        declared: Whether its tensor is, so that a literal takes its type from there.
+    """
     order = list(post_order((statement.value,)))
     named = _named(order, statement.value, simplifier, types)
     printed: dict[int, Expr] = {}
@@ -53,8 +60,11 @@ def name_shared(
         printed[id(node)] = tree
     value = printed[id(statement.value)]
     match value:
-        case Cast(dtype, Const() as constant) if dtype is types.tensors[statement.tensor].dtype:
-            value = constant
+        case Cast(dtype, Const() as constant):
+            known = (
+                types.tensors[statement.tensor].dtype if declared else resolve(types[constant])
+            )
+            value = constant if known is dtype else value
     return replace(statement, value=value, lets=tuple(lets))
 
 
