@@ -100,11 +100,11 @@ def _guess(data: bytes) -> str:
 
 
 def _cloned(source: ir.Model) -> ir.Model:
-    model = source.clone()
-    defined = {id(v) for graph in model.graphs() for v in graph.inputs}
-    for graph in model.graphs():
+    """A copy of ``source`` that shares its tensors."""
+    defined = {id(v) for graph in source.graphs() for v in graph.inputs}
+    for graph in source.graphs():
         defined |= {id(v) for v in graph.initializers.values()}
-    for node in model.graph.all_nodes():
+    for node in source.graph.all_nodes():
         for value in node.inputs:
             if value is not None and value.producer() is None and id(value) not in defined:
                 raise InputError(
@@ -112,10 +112,12 @@ def _cloned(source: ir.Model) -> ir.Model:
                     "which nothing defines"
                 )
     try:
-        model.graph.sort()
-    except ValueError:
-        raise InputError(f"{_IN_MEMORY}: the graph is cyclic") from None
-    return model
+        return source.clone()
+    except RuntimeError:
+        raise InputError(
+            f"{_IN_MEMORY}: the nodes are not in topological order or the graph is cyclic; "
+            "call 'model.graph.sort()', which tells"
+        ) from None
 
 
 def _deserialized(proto: onnx.ModelProto, name: str) -> ir.Model:

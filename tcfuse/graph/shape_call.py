@@ -162,6 +162,44 @@ def normalize_axis(axis: int, rank: int) -> int:
     return axis % rank
 
 
+def vector_length(call: Call, k: int) -> int:
+    """Number of elements of input ``k``, which is a vector of sizes.
+
+    Raises:
+        UnknownShapeError: It is not known, or larger than any rank.
+    """
+    (length,) = call.shape(k) or (1,)
+    if not isinstance(length, int) or length > MAX_RANK:
+        raise UnknownShapeError
+    return length
+
+
+def sizes_input(call: Call, k: int) -> Elements:
+    """Elements of input ``k``; ``None`` for each when only their number is known."""
+    elements = call.elements(k)
+    return (None,) * vector_length(call, k) if elements is None else elements
+
+
+def axes_of(call: Call, since: int) -> tuple[int, ...] | None:
+    """Axes from input 1 from opset ``since`` on, from the attribute before."""
+    if call.opset >= since:
+        return call.integers(1)
+    axes = call.attribute("axes")
+    return None if axes is None else tuple(axes)
+
+
+def needed(call: Call, k: int) -> Elements:
+    """Elements of input ``k``.
+
+    Raises:
+        UnknownShapeError: Nothing is known.
+    """
+    elements = call.elements(k)
+    if elements is None:
+        raise UnknownShapeError
+    return elements
+
+
 ShapeRule: TypeAlias = Callable[[Call], Shapes]
 ElementRule: TypeAlias = Callable[[Call], Sequence[Elements | None]]
 
@@ -169,8 +207,14 @@ SHAPE_RULES: dict[str, ShapeRule] = {}
 ELEMENT_RULES: dict[str, ElementRule] = {}
 
 
+def rule_name(call: Call) -> str:
+    """What the rules of an operator are registered under: ``Add``, ``com.microsoft::Gelu``."""
+    domain = call.node.domain
+    return call.node.op_type if domain in ("", "ai.onnx") else f"{domain}::{call.node.op_type}"
+
+
 def shape_rule(*op_types: str) -> Callable[[ShapeRule], ShapeRule]:
-    """Register the decorated rule for these operators of the default domain."""
+    """Register the decorated rule for these operators (see ``rule_name``)."""
 
     def register(rule: ShapeRule) -> ShapeRule:
         for op_type in op_types:

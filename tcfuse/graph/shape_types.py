@@ -45,9 +45,14 @@ def schema_of(op_type: str, domain: str, opset: int) -> onnx.defs.OpSchema | Non
 def _output_types(
     op_type: str, domain: str, opset: int, n: int
 ) -> tuple[ir.DataType | tuple[int, ...] | None, ...]:
-    """For each of ``n`` outputs: its type, or the inputs that have the same one."""
+    """For each of ``n`` outputs: its type, or the inputs that have the same one.
+
+    Without a schema that is the first input.
+    """
     schema = schema_of(op_type, domain, opset)
-    if schema is None or not schema.outputs:
+    if schema is None:
+        return ((0,),) * n
+    if not schema.outputs:
         return (None,) * n
     result: list[ir.DataType | tuple[int, ...] | None] = []
     single = {

@@ -19,12 +19,16 @@ import onnx_ir as ir
 
 from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
     shape_contraction,
+    shape_contrib,
     shape_elements,
     shape_movement,
     shape_pointwise,
     shape_reduction,
+    shape_sizes,
+    shape_views,
 )
 from tcfuse.graph.constants import constant_tensor, constant_value
+from tcfuse.graph.element_arithmetic import ELEMENT_TYPES
 from tcfuse.graph.equalities import Equalities
 from tcfuse.graph.function_calls import LARGEST_TOTAL, instantiate
 from tcfuse.graph.onnx_inference import infer_with_onnx
@@ -36,9 +40,9 @@ from tcfuse.graph.shape_call import (
     Elements,
     Known,
     UnknownShapeError,
+    rule_name,
 )
 from tcfuse.graph.shape_control import CONTROL_RULES
-from tcfuse.graph.shape_elements import ELEMENT_TYPES
 from tcfuse.graph.shape_types import output_types, schema_of, tensor_type
 from tcfuse.graph.symbols import (
     PLAIN_NAME,
@@ -52,17 +56,24 @@ from tcfuse.graph.symbols import (
     symbol,
 )
 
-__all__ = ["Dim", "Dims", "dims", "elements", "infer_shapes", "symbol"]
+__all__ = ["Dim", "Dims", "dims", "elements", "infer_shapes", "restore_interface", "symbol"]
 
 _T = TypeVar("_T")
 _ANONYMOUS = frozenset(("?", "*", "-1", "None", "unknown", "dynamic"))  # no names, say tools
 _ELEMENTS = "tcfuse.elements"
+_DECLARED = "tcfuse.declared"
 # A rule may meet a node that is malformed in any way; its outputs are then unknown.
 _MALFORMED = (
     *(ArithmeticError, AttributeError, IndexError, KeyError, RuntimeError, TypeError),
     ValueError,
 )
-_LIMITS = {ir.DataType.INT32: 1 << 31, ir.DataType.INT64: 1 << 63}
+# Numbers beyond these wrap around, or are not exact.
+_LIMITS = {
+    ir.DataType.INT32: 1 << 31,
+    ir.DataType.INT64: 1 << 63,
+    ir.DataType.FLOAT: 1 << 24,
+    ir.DataType.DOUBLE: 1 << 53,
+}
 
 
 def infer_shapes(model: ir.Model, after_node: Callable[[ir.Node], None] | None = None) -> None:
@@ -78,8 +89,17 @@ def infer_shapes(model: ir.Model, after_node: Callable[[ir.Node], None] | None =
 
 def elements(value: ir.Value) -> Elements | None:
     """The numbers in a scalar or short vector: ``int``, expression, or ``None`` if unknown."""
-    found: Elements | None = value.meta.get(_ELEMENTS)
+    if _ELEMENTS not in value.meta:
+        value.meta[_ELEMENTS] = _constant_elements(value)
+    found: Elements | None = value.meta[_ELEMENTS]
     return found
+
+
+def restore_interface(model: ir.Model) -> None:
+    """Give graph inputs and outputs the shapes back that the file declares for them."""
+    for value in (*model.graph.inputs, *model.graph.outputs):
+        if _DECLARED in value.meta:
+            value.shape = value.meta[_DECLARED]
 
 
 class _Inference:
@@ -103,6 +123,8 @@ class _Inference:
 
     def run(self) -> None:
         """Infer the main graph."""
+        for value in (*self.graph.inputs, *self.graph.outputs):
+            value.meta.setdefault(_DECLARED, value.shape)
         for value in self.graph.inputs:
             self._declare(value)
         self._visit_nodes(self.graph)
@@ -138,11 +160,7 @@ class _Inference:
 
     def elements_of(self, value: ir.Value) -> Elements | None:
         """The elements found so far, read from a constant on first use."""
-        meta = value.meta
-        if _ELEMENTS not in meta:
-            meta[_ELEMENTS] = _constant_elements(value)
-        found: Elements | None = meta[_ELEMENTS]
-        return found
+        return elements(value)
 
     def array_of(self, value: ir.Value) -> np.ndarray | None:
         """The constant value."""
@@ -253,10 +271,8 @@ class _Inference:
             found = None
         elif not domain and node.op_type in CONTROL_RULES:
             found = _attempt(CONTROL_RULES[node.op_type], call)
-        elif schema_of(node.op_type, domain, opset) is None:
-            found = None
-        else:
-            found = self._ordinary(call, domain)
+        elif rule_name(call) in SHAPE_RULES or schema_of(node.op_type, domain, opset):
+            found = self._ordinary(call)
         if found is None:
             self._visit_unknown(node)
             return
@@ -293,9 +309,9 @@ class _Inference:
         for value in node.outputs:
             self._declare(value)
 
-    def _ordinary(self, call: Call, domain: str) -> list[Known]:
+    def _ordinary(self, call: Call) -> list[Known]:
         types = _attempt(output_types, call) or [None] * call.n_outputs
-        rule = None if domain else SHAPE_RULES.get(call.node.op_type)
+        rule = SHAPE_RULES.get(rule_name(call))
         shapes = None if rule is None else _attempt(rule, call)
         found = [
             Known(dtype, shapes[k] if shapes is not None and k < len(shapes) else None)
@@ -305,11 +321,11 @@ class _Inference:
             for ours, theirs in zip(found, _attempt(infer_with_onnx, call) or (), strict=False):
                 ours.dtype = ours.dtype or theirs.dtype
                 ours.shape = theirs.shape if ours.shape is None else ours.shape
-        self._add_elements(call, domain, found)
+        self._add_elements(call, found)
         return found
 
-    def _add_elements(self, call: Call, domain: str, found: list[Known]) -> None:
-        rule = None if domain else ELEMENT_RULES.get(call.node.op_type)
+    def _add_elements(self, call: Call, found: list[Known]) -> None:
+        rule = ELEMENT_RULES.get(rule_name(call))
         if rule is None or found[0].dtype not in ELEMENT_TYPES or not _is_short(found[0].shape):
             return
         for known, numbers in zip(found, _attempt(rule, call) or (), strict=False):

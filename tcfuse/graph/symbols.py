@@ -91,12 +91,12 @@ def product(dims: Iterable[Dim]) -> Dim:
 
 
 @lru_cache(maxsize=4096)
-def _quotient(a: Dim, b: Dim) -> sympy.Expr:
-    """``a / b`` in lowest terms."""
-    quotient = sympy.Mul(a, sympy.Pow(b, -1))
-    if quotient.is_Integer or not sympy.denom(quotient).free_symbols:
-        return quotient
-    return sympy.cancel(quotient)
+def quotient(a: Dim, b: Dim) -> sympy.Expr:
+    """``a / b`` in lowest terms; ``b`` is not 0."""
+    result = sympy.Mul(a, sympy.Pow(b, -1))
+    if result.is_Integer or not sympy.denom(result).free_symbols:
+        return result
+    return sympy.cancel(result)
 
 
 def exact_divide(a: Dim, b: Dim) -> Dim:
@@ -106,17 +106,17 @@ def exact_divide(a: Dim, b: Dim) -> Dim:
     """
     if isinstance(a, int) and isinstance(b, int):
         return a // b if b else 0
-    quotient = _quotient(a, b)
-    if quotient.is_Add and not quotient.is_integer:
-        return number(sympy.floor(quotient))
-    return number(quotient)
+    result = quotient(a, b)
+    if result.is_Add and not result.is_integer:
+        return number(sympy.floor(result))
+    return number(result)
 
 
 def floor_divide(a: Dim, b: Dim) -> Dim:
     """``a / b`` rounded down; ``b`` is positive."""
     if isinstance(a, int) and isinstance(b, int):
         return a // b
-    return number(sympy.floor(_quotient(a, b)))
+    return number(sympy.floor(quotient(a, b)))
 
 
 def ceil_divide(a: Dim, b: Dim) -> Dim:
@@ -248,7 +248,7 @@ def _evaluate_binary(operator: ast.operator, a: Dim, b: Dim) -> Dim:
         case ast.Mult():
             return multiply(a, b)
         case ast.Div() if b != 0:
-            return number(_quotient(a, b))
+            return number(quotient(a, b))
         case ast.FloorDiv() if b != 0:
             return floor_divide(a, b)
         case _:

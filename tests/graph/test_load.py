@@ -147,6 +147,18 @@ def test_a_cycle_an_unknown_value_and_a_second_definition_are_refused():
     assert "graph output 'z'" in refusal(proto)
 
 
+def test_a_broken_model_in_memory_is_refused():
+    a, b = (ir.Value(name=n, type=ir.TensorType(ir.DataType.FLOAT)) for n in "ab")
+    stray = ir.Node("", "Relu", [a], outputs=[b])
+    lonely = ir.Model(ir.Graph([], [b], nodes=[stray], opset_imports={"": 17}), ir_version=8)
+    assert "'a'" in refusal(lonely)
+    first, second = ir.Node("", "Relu", [b]), None
+    second = ir.Node("", "Neg", [first.outputs[0]])
+    first.replace_input_with(0, second.outputs[0])
+    graph = ir.Graph([], [second.outputs[0]], nodes=[first, second], opset_imports={"": 17})
+    assert "cyclic" in refusal(ir.Model(graph, ir_version=8))
+
+
 def test_a_cycle_through_a_body_is_refused():
     body = "{ t = Relu(x) }"
     proto = model(

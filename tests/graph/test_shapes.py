@@ -10,7 +10,7 @@ from onnx import numpy_helper, parser
 from onnx.reference import ReferenceEvaluator
 
 from tcfuse.graph import symbols
-from tcfuse.graph.shapes import dims, elements, infer_shapes, symbol
+from tcfuse.graph.shapes import dims, elements, infer_shapes, restore_interface, symbol
 
 N, T, K = symbol("N"), symbol("T"), symbol("K")
 
@@ -274,6 +274,46 @@ def test_inner_sizes_of_a_product_are_equal():
         "p = Transpose(z)  y = MatMul(x, z) }"
     )
     assert dims(value(model, "p")) == (T, T)
+
+
+def test_division_of_what_may_be_negative_is_not_known():
+    model = inferred(
+        "g (float[N, 3] x) => (y, z) { s = Shape(x)  n = Gather(s, zero)  m = Sub(n, five)"
+        "y = Div(m, two)  f = Mul(m, two)  z = Div(f, two) }",
+        zero=[0],
+        two=[2],
+        five=[5],
+    )
+    assert elements(value(model, "y")) == (None,)
+    assert elements(value(model, "z")) == (N - 5,)
+
+
+def test_contrib_operators_have_shapes():
+    proto = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1, "ai.onnx.ml" : 2]>'
+        "g (float[N, T, 8] x, float[8] b) => (y) { g = com.microsoft.BiasGelu(x, b)"
+        "n, , , s = com.microsoft.SkipLayerNormalization(g, x, b)"
+        "m = com.microsoft.MatMulNBits<K = 8, N = 5>(s, b)  y = ai.onnx.ml.Scaler(m) }"
+    )
+    model = ir.from_proto(proto)
+    infer_shapes(model)
+    assert dims(value(model, "y")) == (N, T, 5)
+    assert value(model, "n").dtype is ir.DataType.FLOAT
+
+
+def test_the_declared_interface_comes_back():
+    model = inferred("g (float[?, 3] x) => (float[batch, C] y) { y = Relu(x) }")
+    before = (symbol("d0"), 3)
+    assert dims(model.graph.inputs[0]) == dims(model.graph.outputs[0]) == before
+    restore_interface(model)
+    assert model.graph.inputs[0].shape == [None, 3]
+    assert model.graph.outputs[0].shape == ["batch", "C"]
+
+
+def test_onnx_is_asked_where_there_is_no_rule():
+    grid = 'y = GridSample<mode = "bilinear">(x, g)'
+    found = shape(grid, "float[N, C, H, W] x, float[N, A, B, 2] g")
+    assert found == (N, symbol("C"), symbol("A"), symbol("B"))
 
 
 # -- bodies ------------------------------------------------------------------------------

@@ -1,0 +1,35 @@
+"""Shape rules of operators outside the ONNX standard that models in circulation contain.
+
+They have no schema here: every output has the element type of the first input.
+"""
+
+from __future__ import annotations
+
+from tcfuse.graph.shape_call import Call, Shapes, UnknownShapeError, shape_rule
+
+
+@shape_rule(
+    *(f"com.microsoft::{name}" for name in ("BiasGelu", "BiasSoftmax", "FastGelu", "Gelu")),
+    *("com.microsoft::QuickGelu", "com.microsoft::RotaryEmbedding"),
+    *(f"ai.onnx.ml::{name}" for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")),
+)
+def same_shape(call: Call) -> Shapes:
+    """The shape of the first input."""
+    return [call.shape(0)]
+
+
+@shape_rule("com.microsoft::SkipLayerNormalization")
+@shape_rule("com.microsoft::SkipSimplifiedLayerNormalization")
+def skip_normalization(call: Call) -> Shapes:
+    """The result and the sum as the input; the statistics are training only."""
+    x = call.shape(0)
+    return [x, None, None, x]
+
+
+@shape_rule("com.microsoft::MatMulNBits")
+def matmul_n_bits(call: Call) -> Shapes:
+    """The last axis becomes the ``N`` of the packed weights."""
+    n = call.attribute("N")
+    if n is None:
+        raise UnknownShapeError
+    return [(*call.shape(0)[:-1], int(n))]
