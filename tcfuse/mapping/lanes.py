@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
 from tcfuse.mapping.legality import among, carries_nothing, domain_of, inside, member
-from tcfuse.mapping.rows import iterator_of
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop, Statement

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcfuse.mapping.access import touches
-from tcfuse.mapping.rows import iterator_of
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop

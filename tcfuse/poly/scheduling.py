@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Sequence, Tree, rewrite
 from tcfuse.poly.tree_isl import from_isl, statement_order
@@ -223,12 +225,28 @@ class _Scheduler:
     def _tree(self, cluster: Cluster) -> Tree:
         """Outer loops, then the identities of all reductions, then what isl makes of the rest."""
         inits = tuple(n for n in cluster.statements if n.endswith("_init"))
-        rest = tuple(n for n in cluster.statements if n not in inits)
-        parts = [Filter(names, self._inner(names, cluster.outer)) for names in (inits, rest) if names]
+        rest = [n for n in cluster.statements if n not in inits]
+        runs = [tuple(run) for _, run in groupby(rest, lambda n: self._inner_depth(n, cluster))]
+        parts = [
+            Filter(names, self._inner(names, cluster.outer)) for names in (inits, *runs) if names
+        ]
         child: Tree = parts[0].child if len(parts) == 1 else Sequence(tuple(parts))
         if cluster.outer is None:
             return child
         return Band(cluster.outer, True, (True,) * cluster.depth, child)
+
+    def _inner_depth(self, name: str, cluster: Cluster) -> int:
+        """Iterators of a statement that the outer loops leave free.
+
+        Statements are scheduled with those of equal depth only: isl would put a scalar into the
+        first iteration of its neighbour's loop, which then carries a dependence.
+        """
+        statement = self.scop.statement(name)
+        if cluster.outer is None:
+            return len(statement.iterators)
+        rows = Band(cluster.outer, True, (True,) * cluster.depth, Leaf())
+        fixed = {iterator_of(rows, k, statement) for k in range(cluster.depth)}
+        return len(set(statement.iterators) - fixed)
 
     def _inner(self, names: tuple[str, ...], outer: isl.MultiUnionPwAff | None) -> Tree:
         """The schedule of ``names`` within one iteration of the outer loops."""
