@@ -321,7 +321,28 @@ class _Evaluation:
                 loose.append((self._index(known), stride, position))
         if not computed and not loose:
             return self.writer.read(tensor, affine, self.lane)
+        guarded = self.place.guard_of.get(id(access), ())
+        if not loose and not guarded and not any(v.varying for v, _, _ in computed):
+            return self._at_index(tensor, affine, computed)
         return self._checked(access, tensor, affine, computed, loose)
+
+    def _at_index(
+        self, tensor: Tensor, affine: Polynomial, computed: list[tuple[Value, Polynomial, int]]
+    ) -> Value:
+        """A read at an index that is the same for all lanes: checked once, then like any other."""
+        lines = self.lines_for(Value("", Weak.INT))
+        for value, stride, position in computed:
+            index = converted(value, DType.INT64)
+            key = ("index", index, str(from_size(tensor.shape[position])))
+            hoisted = self.lane.hoisted if lines is not self.lines and self.lane else {}
+            if key not in hoisted:
+                name = self.writer.names.fresh("at")
+                hoisted[key] = name
+                lines.add(f"const int64_t {name} = {index};")
+                inside = self._scalar_inside(name, tensor, position)
+                lines.add(f"if (!({inside})) {{ *fault = 1; return; }}")
+            affine = affine + Polynomial.factor(hoisted[key]) * stride
+        return self.writer.read(tensor, affine, self.lane)
 
     def _checked(
         self,

@@ -45,8 +45,10 @@ TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n
   for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
 }
 
-constexpr int lanes_for(int widest_bytes, int64_t extent) {
-  int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes);
+// Lanes of a loop of that many iterations: a register's worth of the widest element, or several
+// registers' worth where the loops inside would otherwise wait for each other's results.
+constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1) {
+  int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes) * registers;
   while (most > 2 && most / 2 >= extent) most /= 2;
   return most;
 }

@@ -13,15 +13,16 @@ from dataclasses import dataclass
 from tcfuse.codegen.body import BodyWriter, widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
-from tcfuse.codegen.tensors import Tensor
+from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, accesses
-from tcfuse.tc.ast import walk
+from tcfuse.tc.ast import Access, Var, walk
 from tcfuse.types import DType
 
 GROUPS = 256  # groups of MOST_LANES iterations in one step of a parallel lanes loop
 STEP = 16 * GROUPS
+MOST_WIDE_WORK = 24  # operations of a body whose lanes may take several registers
 MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
 
 
@@ -198,9 +199,11 @@ class NestWriter:
     def _lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
         """A vector loop over ``loop``; ``whole`` is the extent that the lane count is chosen by."""
         width = self.names.fresh("L")
-        widest = widest_bytes(self._dtypes(loop.body))
+        widest = widest_bytes(self._dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
-        lines.add(f"constexpr int {width} = tcf::lanes_for({widest}, {extent});")
+        registers = self._registers(loop, whole)
+        wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
+        lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         before, steps = Lines(depth=lines.depth + 1), Lines(depth=lines.depth + 1)
         lane = LaneLoop(loop.iterator, width, before)
         base = self.names.fresh("base")
@@ -216,7 +219,8 @@ class NestWriter:
                     self._copy(loop, base, copy, steps, lane, copies=unrolled)
         with steps.braces(f"for (; {base} + {width} <= {loop.high}; {base} += {width})"):
             self._copy(loop, base, 0, steps, lane, copies=1)
-        if whole.number is None or whole.number % 16 or loop.low.number is None:
+        most = MOST_LANES * registers
+        if whole.number is None or whole.number % most or loop.low.number is None:
             with steps.braces(f"if ({base} < {loop.high})"):
                 lane.partial = "left"
                 steps.add(f"const int64_t left = {loop.high} - {base};")
@@ -246,6 +250,19 @@ class NestWriter:
         if loops(body):
             return 1
         return self.unroll if self._work(body) <= MOST_UNROLLED_WORK else 2
+
+    def _registers(self, loop: Loop, whole: Polynomial) -> int:
+        """Registers a value of each lane takes; several when loops inside add up few operations."""
+        if not loops(loop.body) or whole.number is None:
+            return 1
+        rows = any(
+            not t.register and t.lanes
+            for i in instances(loop.body)
+            for t in [self.tensors[self.scop.statement(i.statement).comprehension.tensor]]
+        )
+        if rows or self._work(loop.body) > MOST_WIDE_WORK:
+            return 1
+        return next((n for n in (4, 2) if whole.number >= n * MOST_LANES), 1)
 
     def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
         for key, names in lane.accumulators.items():
@@ -277,11 +294,18 @@ class NestWriter:
                 found[tensor.name] = tensor
         return list(found.values())
 
-    def _dtypes(self, body: Block) -> list[DType]:
+    def _dtypes(self, loop: Loop) -> list[DType]:
+        """Types of the elements of which each lane of ``loop`` touches its own."""
         found = []
-        for instance in instances(body):
+        for instance in instances(loop.body):
             statement = self.scop.statement(instance.statement)
-            names = [statement.comprehension.tensor, *(a.tensor for a in accesses(statement))]
+            varying = {
+                name
+                for name, position in zip(statement.iterators, instance.position, strict=True)
+                if position.mentions(loop.iterator)
+            }
+            names = [statement.comprehension.tensor]
+            names += [a.tensor for a in accesses(statement) if _mentions(a, varying)]
             found += [self.scop.checked.tensors[n].dtype for n in names]
         return found
 
@@ -316,3 +340,8 @@ class NestWriter:
 def _atom(extent: Polynomial) -> Polynomial:
     """An extent as one factor of a product, when it is a sum."""
     return extent if len(extent.terms) <= 1 else Polynomial.factor(f"({extent})")
+
+
+def _mentions(access: Access, names: set[str]) -> bool:
+    """Whether a subscript of ``access`` uses one of ``names``."""
+    return any(isinstance(node, Var) and node.name in names for node in walk(access))

@@ -5,20 +5,21 @@
 #endif
 namespace tcf {
 
-// erf(x) / x by z = x^2 on [0, 1]: degree 6 (2^-29.6); 12 (2^-68.6).
+// erf on [-1, 1]: x + x q(x^2), q of degree 6 (2^-29.6); 13 (2^-68.6).
 template <class V>
-TCF_INLINE V erf_factor(V z) {
+TCF_INLINE V erf_small(V x) {
+  V z = x * x, q;
   if constexpr (same<elem<V>, float>) {
-    return poly(z, 7.853857905e-5, -0.0008010192234, 0.005188327477, -0.02685381179,
-                0.1128358514, -0.3761262582, 1.128379166);
+    q = poly(z, 7.853857905e-5, -0.0008010192234, 0.005188327477, -0.02685381179, 0.1128358514,
+             -0.3761262582, 0.128379166);
   } else {
-    return poly(z, -4.229244065612558829e-12, 8.708089139425879098e-11,
-                -1.216433630430791643e-9, 1.4792374021189145e-8, -1.636464057569385e-7,
-                1.646204544888310346e-6, -0.00001492564757572018848,
-                0.0001205533290352192983, -0.0008548327021960418151, 0.00522397762542391059,
-                -0.02686617064512992679, 0.1128379167095512089, -0.376126389031837524,
-                1.128379167095512574);
+    q = poly(z, -4.229244065612558829e-12, 8.708089139425879098e-11,
+             -1.216433630430791643e-9, 1.4792374021189145e-8, -1.636464057569385e-7,
+             1.646204544888310346e-6, -0.00001492564757572018848, 0.0001205533290352192983,
+             -0.0008548327021960418151, 0.00522397762542391059, -0.02686617064512992679,
+             0.1128379167095512089, -0.376126389031837524, 0.128379167095512574);
   }
+  return mad(q, x, x);
 }
 // erfc(a) e^(a^2) for a >= 0.48: p(t) / (1 + 2 a), t = (a - k) / (a + k); k = 2.5, degree 9
 // (2^-29.7); k = 3, degree 22 (2^-59.9).
@@ -65,7 +66,7 @@ TCF_INLINE V erfc_large(V a) {
 template <class V>
 TCF_INLINE V erf(V x) {
   const V one = cst<V>(1);
-  V a = fabs(x), small = x * erf_factor(V(x * x)), large;
+  V a = fabs(x), large;
   if constexpr (same<elem<V>, float>) {
     const V most = cst<V>(3.92);
     V t = blend<V>(most < a, most, a) - cst<V>(2.46);
@@ -76,13 +77,13 @@ TCF_INLINE V erf(V x) {
   } else {
     large = one - erfc_large(a);
   }
-  return blend<V>(a > one, copysign(large, x), small);
+  return blend<V>(a > one, copysign(large, x), erf_small(x));
 }
 template <class V>
 TCF_INLINE V erfc(V x) {
   const V cut = cst<V>(0.5), one = cst<V>(1);
   V a = fabs(x), large = erfc_large(a);
-  V small = one - x * erf_factor(V(x * x));
+  V small = one - erf_small(x);
   V r = blend<V>(a < cut, small, large);
   return blend<V>(x <= -cut, cst<V>(2) - large, r);
 }
@@ -94,30 +95,37 @@ TCF_INLINE V erfcx(V x) {
   twin<V> z = exact_product(b, b);
   V e = exp(z.high);
   e = blend<V>(e < inf<V>(), mad(z.low, e, e), e);
-  V far = blend<V>(a < cst<V>(1e30), erfcx_large(a), cst<V>(0.56418958354775628695) / a);
-  V small = (one - x * erf_factor(V(x * x))) * e;
+  // Beyond the fit, the asymptotic series in 1 / (2 a^2).
+  V h = cst<V>(0.70710678118654752440) / a, w = h * h;
+  V tail = poly(w, -135135, 10395, -945, 105, -15, 3, -1);
+  tail = mad(tail, w, cst<V>(1)) * (cst<V>(0.79788456080286535588) * h);
+  V far = blend<V>(a < cst<V>(same<T, float> ? 10 : 27), erfcx_large(a), tail);
+  V small = (one - erf_small(x)) * e;
   V r = blend<V>(a < cut, small, far);
   r = blend<V>(x <= -cut, mad(cst<V>(2), e, -far), r);
   return blend<V>(x == x, r, x);
 }
 
-// The y with erfc(y) = q, 0 < q < 1, or erf(y) = p where p <= 1/2: Halley's steps from a closed
-// form that is right to 0.4 %.
+// The y with erf(y) = p and erfc(y) = q = 1 - p, both positive, from a closed form that is right
+// to 0.4 %: Halley's steps on erf where p <= 1/2, else Newton's on log erfc.
 template <class V>
 TCF_INLINE V erf_inverse(V p, V q) {
   const V two = cst<V>(2), c = cst<V>(0.147), half = cst<V>(0.5);
-  V l = log(V(q * (two - q)));
+  const V root = cst<V>(0.88622692545275801365);  // sqrt(pi) / 2
+  V lq = log(q), l = lq + log(V(two - q));
   V t = cst<V>(4.3307467508) + half * l;
   V y = sqrt(sqrt(t * t - l / c) - t);
-  // Near 0 that loses its digits, and y is p sqrt(pi) / 2.
-  y = blend<V>(p < cst<V>(0.01), p * cst<V>(0.886226925452758), y);
   auto central = p <= half;
+  // Near 0 the closed form loses its digits.
+  V near = blend<V>(p < cst<V>(0.01), p * root, blend<V>(central, y, half));
+  V far = blend<V>(central, half, y);
   for (int i = 0; i < 3; i++) {
-    V f = blend<V>(central, erf(y) - p, q - erfc(y));
-    V u = f * cst<V>(0.88622692545275801365) / exp_minus_square(y);
-    y = y - u / (cst<V>(1) + y * u);
+    V u = (erf(near) - p) * root / exp_minus_square(near);
+    near = near - u / mad(near, u, cst<V>(1));
+    V x = erfcx_large(far);
+    far = mad((log(x) - lq) - far * far, x * root, far);
   }
-  return y;
+  return blend<V>(central, near, far);
 }
 template <class V>
 TCF_INLINE V erfinv(V x) {

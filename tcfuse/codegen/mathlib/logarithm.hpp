@@ -91,7 +91,8 @@ TCF_INLINE V log10(V x) {
   return log_special(x, mad(e, cst<V>(F::log10_2_high), mad(h, high, y)));
 }
 
-// 1 + x = 2^e m gives m - 1 = x 2^-e + (2^-e - 1), whose only rounding is the last.
+// 1 + x = 2^e m gives m - 1 = x 2^-e + (2^-e - 1), whose only rounding is the last; beyond 2^25
+// (2^54) the 1 is lost anyhow and m, rounded, will do.
 template <class V>
 TCF_INLINE V log1p(V x) {
   typedef elem<V> T;
@@ -99,19 +100,18 @@ TCF_INLINE V log1p(V x) {
   typedef uints<V> U;
   typedef uint_elem<T> E;
   const E root = bits<E>(T(0.70710678118654752440)), one = bits<E>(T(1));
-  const V lone = cst<V>(1), most = cst<V>(same<T, float> ? 0x1p100 : 0x1p1000);
-  V a = blend<V>(x > most, most, x);
-  U u = U(bits<U>(V(a + lone)) + (one - root));
+  const V lone = cst<V>(1), far = cst<V>(T(E(1) << (F::fraction + 2)));
+  U u = U(bits<U>(V(x + lone)) + (one - root));
   U biased = U((u >> F::fraction) | cst<U>(bits<E>(T(E(1) << F::fraction))));
   V e = bits<V>(biased) - cst<V>(T((E(1) << F::fraction) + F::bias));
-  V scale = exp2_whole(-e);
-  V f = mad(a, scale, scale - lone);
+  V m = bits<V>(U((u & ((E(1) << F::fraction) - 1)) + root));
+  V s = exp2_whole(-e);
+  V f = blend<V>(x < far, mad(x, s, s - lone), m - lone);
   V tail = mad(e, cst<V>(F::ln2_low), log1p_tail(f));
   V y = mad(e, cst<V>(F::ln2_high), f + tail);
-  y = blend<V>(x > most, log(x), y);
-  y = blend<V>(x == cst<V>(0), x, y);
+  y = blend<V>((x < inf<V>()) & (x != cst<V>(0)), y, x);  // keeps -0; inf and NaN
   y = blend<V>(x == -lone, -inf<V>(), y);
-  return blend<V>(x < -lone, nan<V>(), blend<V>(x == x, y, x));
+  return blend<V>(x < -lone, nan<V>(), y);
 }
 
 }  // namespace tcf
