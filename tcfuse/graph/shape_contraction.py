@@ -75,6 +75,9 @@ class _Window:
             return ceil_divide(size, stride)
         before, after = (0, 0) if self.auto_pad == "VALID" else self.pads[k :: self.n]
         span = subtract(add(size, before + after), self.extent[k])
+        if isinstance(span, int) and span < 0:
+            # Larger than the data: division truncates at run time, so one position may be left.
+            return max(1 - -span // stride, 0)
         if not self.ceil:
             return add(floor_divide(span, stride), 1)
         # A last window that starts in the padding behind the data is dropped.

@@ -112,6 +112,11 @@ def test_a_window_cut_off_behind_the_data_does_not_count():
     assert shape(pool, "float[1, 1, 6] x") == (1, 1, 3)
 
 
+def test_a_window_just_larger_than_the_data_has_one_position():
+    pool = "y = MaxPool<kernel_shape = [2], strides = [2]>(x)"
+    assert shape(pool, "float[1, 1, 1] x") == (1, 1, 1)
+
+
 def test_resize_rounds_as_at_run_time():
     scales = np.array([1, 1, 0.6, 2], np.float32)
     resize = 'y = Resize<mode = "nearest">(x, , s)'
