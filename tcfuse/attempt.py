@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
@@ -12,27 +13,18 @@ from tcfuse.graph.fallback import body_digest
 from tcfuse.graph.fusion import split
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import Replacement
-from tcfuse.kernels import CompiledKernel
+from tcfuse.kernels import Compiled, CompiledKernel
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import RegionReport, Report, versions
 from tcfuse.ort.record import interface_to_json
 from tcfuse.ort.stage import GateResult
 from tcfuse.ort.verify import Verification, reject_reason
-from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.compose import ComposeError
+
+log = logging.getLogger(__name__)
 
 TC_KEY = "tcfuse.tc"
 MOST_SPLITS = 16  # parts one region may fall into when some of it cannot be composed
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Compiled:
-    """A region's kernel and the values it is connected to."""
-
-    kernel: CompiledKernel
-    checked: CheckedDef
-    inputs: tuple[ir.Value, ...]
-    outputs: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +49,7 @@ class Attempt:
     def replacement(self) -> Replacement:
         """What ``graph.rewrite`` needs to put the kernel into the model."""
         assert self.compiled is not None, "a refused region replaces nothing"
-        text = str(self.compiled.checked.definition)
+        text = self.compiled.kernel.source.tc
         return Replacement(
             self.group,
             self.name,
@@ -87,10 +79,17 @@ def attempt_parts(
                 yield from (Attempt(left, reason=reason) for left in rest)
 
 
-def dump(kernel: CompiledKernel, checked: CheckedDef) -> None:
+def internal_error(group: FusionGroup, error: Exception) -> str:
+    """The reason that a fault of ours, which is logged, gives for leaving a region alone."""
+    log.warning("internal error in %s", group, exc_info=error)
+    text = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"internal error: {text[:300]}"
+
+
+def dump(kernel: CompiledKernel) -> None:
     """Write what each stage made of a region where ``TCFUSE_DUMP`` says."""
     switches = debug.current()
-    switches.dump(2, "tc", kernel.name, checked.definition)
+    switches.dump(2, "tc", kernel.name, kernel.source.tc)
     switches.dump(4, "tree", kernel.name, kernel.tree)
     switches.dump(5, "mapped", kernel.name, kernel.mapped)
     switches.dump(7, "cpp", kernel.name, kernel.source.text)
@@ -172,7 +171,7 @@ def _region(attempt: Attempt, judgement: Judgement) -> RegionReport:
         nodes,
         kept=kernel.name in judgement.kept,
         reason=judgement.reasons.get(kernel.name, ""),
-        tc=str(attempt.compiled.checked.definition),
+        tc=kernel.source.tc,
         proof=kernel.proof,
         interface=interface_to_json(kernel.source.interface),
         measured=judgement.measured(kernel.name),

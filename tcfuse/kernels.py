@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import onnx_ir as ir
+
 from tcfuse.errors import UnsupportedError
 from tcfuse.options import MappingOptions
 from tcfuse.ort.record import interface_to_json, source_from_json, source_to_json
-from tcfuse.store import Store, key_of, tool_digest
+from tcfuse.store import Record, Store, key_of, tool_digest
 from tcfuse.targets.base import Interface, KernelSource
 from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.parser import parse
+from tcfuse.tc.sema import check
 
 KIND = "kernels"
 
@@ -36,6 +40,19 @@ class CompiledKernel:
     def name(self) -> str:
         """The operator's name in the model."""
         return self.source.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compiled:
+    """A region's kernel and the values it is connected to."""
+
+    kernel: CompiledKernel
+    inputs: tuple[ir.Value, ...]
+    outputs: tuple[ir.Value, ...]
+
+    def definition(self) -> CheckedDef:
+        """What the kernel computes, from its text."""
+        return check(parse(self.kernel.source.tc))
 
 
 def compile_cached(
@@ -66,5 +83,15 @@ def compile_cached(
         store.put(KIND, key, record)
     if "refused" in record:
         raise UnsupportedError(record["refused"])
+    return _from_record(key, record)
+
+
+def recall_kernel(store: Store, key: str) -> CompiledKernel | None:
+    """The kernel of that key, if the cache still has it."""
+    record = store.get(KIND, key)
+    return None if record is None or "refused" in record else _from_record(key, record)
+
+
+def _from_record(key: str, record: Record) -> CompiledKernel:
     source = source_from_json(record["source"])
     return CompiledKernel(key, source, record["proof"], record["tree"], record["mapped"])

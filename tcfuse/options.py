@@ -74,11 +74,6 @@ class MappingOptions:
         """Whether the updates of a reduction may run in another order."""
         return self.numerics != "strict"
 
-    @property
-    def reassociate(self) -> bool:
-        """Whether a sum may be computed in another order than the original's."""
-        return self.numerics != "strict"
-
     def to_json(self) -> str:
         """The knobs as JSON, keys sorted."""
         return json.dumps(asdict(self), sort_keys=True)

@@ -6,7 +6,6 @@ what a stage refuses (``UnsupportedError``) stays with ONNX Runtime, for the rea
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +14,14 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from tcfuse import debug
-from tcfuse.attempt import Attempt, Compiled, Judgement, attempt_parts, dump, report
+from tcfuse.attempt import Attempt, Judgement, attempt_parts, dump, internal_error, report
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import rewrite
-from tcfuse.kernels import compile_cached
+from tcfuse.kernels import Compiled, compile_cached
+from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
@@ -30,8 +30,6 @@ from tcfuse.store import Store
 from tcfuse.tc.compose import ComposeError, compose
 from tcfuse.tc.sema import check
 from tcfuse.trial import Trial, gate_all, shared_library, verify_all
-
-log = logging.getLogger(__name__)
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -105,28 +103,31 @@ def _compile_model(
 
 
 def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") -> Attempt:
-    """One region through every compiling stage.
+    """One region through every compiling stage, or from the cache.
 
     Raises:
         ComposeError: A node is in the way; the rest may work without it.
     """
+    key = region_key(group, model, run.options.mapping.to_json(), suffix)
     try:
-        composed = compose(group, model.opset_imports, run.options.numerics)
-        checked = check(composed.definition)
-        hint = f"{composed.definition.name}{suffix}"
-        kernel = compile_cached(
-            checked, composed.interface, hint, run.options.mapping, run.store
-        )
+        compiled = remembered(run.store, key, group, lambda: _stages(group, model, run, suffix))
     except ComposeError:
         raise
     except UnsupportedError as error:
         return Attempt(group, reason=str(error))
     except Exception as error:  # the one border where a fault of ours costs a region, not a run
-        log.warning("internal error in %s", group, exc_info=True)
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return Attempt(group, reason=f"internal error: {text[:300]}")
-    dump(kernel, checked)
-    return Attempt(group, Compiled(kernel, checked, composed.inputs, composed.outputs))
+        return Attempt(group, reason=internal_error(group, error))
+    dump(compiled.kernel)
+    return Attempt(group, compiled)
+
+
+def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compiled:
+    """From a group of nodes to a kernel."""
+    composed = compose(group, model.opset_imports, run.options.numerics)
+    checked = check(composed.definition)
+    hint = f"{composed.definition.name}{suffix}"
+    kernel = compile_cached(checked, composed.interface, hint, run.options.mapping, run.store)
+    return Compiled(kernel, composed.inputs, composed.outputs)
 
 
 def _judge(

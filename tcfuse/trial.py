@@ -15,9 +15,10 @@ from typing import Any
 
 import onnx_ir as ir
 
-from tcfuse.attempt import Attempt, Compiled
+from tcfuse.attempt import Attempt
 from tcfuse.debug import current
 from tcfuse.graph.rewrite import rewrite
+from tcfuse.kernels import Compiled
 from tcfuse.ort.gate import gate
 from tcfuse.ort.inference import runtime
 from tcfuse.ort.library import build_library
@@ -90,7 +91,9 @@ def verify_all(trial: Trial, progress: Callable[[str], None]) -> dict[str, Verif
             if model is None:
                 model = trial.build(frozenset(kernels))
                 nodes = one_of_each(model)
-            subject = Subject(model, nodes[name], trial.library, compiled.checked, interface)
+            subject = Subject(
+                model, nodes[name], trial.library, compiled.definition(), interface
+            )
             record = asdict(verify_kernel(subject))
             trial.store.put("verifications", key, record)
         found[name] = Verification(**record)
@@ -101,10 +104,9 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], None]) -> G
     """Keep what pays; from the store where that was measured before."""
     guesses = tuple(shape_guesses(trial.model, wishes))
     kernels = trial.kernels()
-    fused = trial.build(frozenset(kernels))
     key = key_of(
-        structure(fused),
-        [compiled.kernel.key for compiled in kernels.values()],
+        structure(trial.model),
+        [a.compiled.kernel.key for a in trial.attempts if a.compiled is not None],
         guesses,
         machine(),
         runtime().__version__,
@@ -114,6 +116,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], None]) -> G
     if record is not None:
         return gate_from_json(record)
     progress(f"timing {len(kernels)} kernels and the model")
+    fused = trial.build(frozenset(kernels))
     nodes = one_of_each(fused)
     stage = Stage(
         original=trial.model,

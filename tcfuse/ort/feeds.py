@@ -9,6 +9,7 @@ are undefined too.
 from __future__ import annotations
 
 import ast
+import math
 import operator
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -133,20 +134,24 @@ def feeds(
         ]
         if min((min(shape, default=1) for shape in shapes), default=1) < 0:
             continue
-        total = sum(int(np.prod(shape)) for shape in shapes)
+        given = {
+            position: known
+            for position, known in (constants or {}).items()
+            if known.shape == shapes[position]
+        }
+        total = sum(math.prod(s) for k, s in enumerate(shapes) if k not in given)
         if total > MOST_ELEMENTS or (spent and spent + total > ALL_ELEMENTS):
             continue
         for fill in FILLS[:2] if total > FEW_ELEMENTS else FILLS:
             spent += total
             arrays = [
-                _array(port, shape, Filling(fill, sums), roles.get(position), values)
+                given[position]
+                if position in given
+                else _array(port, shape, Filling(fill, sums), roles.get(position), values)
                 for position, (port, shape) in enumerate(
                     zip(interface.inputs, shapes, strict=True)
                 )
             ]
-            for position, known in (constants or {}).items():
-                if known.shape == arrays[position].shape:
-                    arrays[position] = known
             label = ", ".join(f"{name}={values[name]}" for name in free)
             yield Feed(f"{fill} {label}".strip(), fill, tuple(arrays), values)
 

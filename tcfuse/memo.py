@@ -1,0 +1,97 @@
+"""Regions seen before: from their operators straight to the kernel, without composing again.
+
+The key covers everything that composing and compiling look at: operators, attributes, how
+values are connected, their types and shapes, small constants, options, and tcfuse itself.  A
+refusal is remembered with its reason, and with the node that was in the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx_ir as ir
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.graph.plan import FusionGroup
+from tcfuse.kernels import Compiled, recall_kernel
+from tcfuse.ort.subgraph import constant_of
+from tcfuse.store import Record, Store, key_of, tool_digest
+from tcfuse.tc.compose import ComposeError
+
+KIND = "regions"
+MOST_ELEMENTS = 4096  # of a constant that may have become part of the text
+
+
+def remembered(
+    store: Store, key: str, group: FusionGroup, compile_region: Callable[[], Compiled]
+) -> Compiled:
+    """What ``compile_region`` gives, or gave when it was called for this key.
+
+    Raises:
+        ComposeError: A node is in the way.
+        UnsupportedError: The region is refused.
+    """
+    record = store.get(KIND, key)
+    if record is not None and (found := _recall(store, record, group)) is not None:
+        return found
+    try:
+        made = compile_region()
+    except ComposeError as error:
+        node = group.nodes.index(error.node)
+        store.put(KIND, key, {"refused": str(error), "node": node})
+        raise
+    except UnsupportedError as error:
+        store.put(KIND, key, {"refused": str(error)})
+        raise
+    record = {
+        "kernel": made.kernel.key,
+        "inputs": [group.inputs.index(value) for value in made.inputs],
+        "outputs": [group.outputs.index(value) for value in made.outputs],
+    }
+    store.put(KIND, key, record)
+    return made
+
+
+def _recall(store: Store, record: Record, group: FusionGroup) -> Compiled | None:
+    """What a record says about ``group``; ``None`` when its kernel is gone."""
+    if "node" in record:
+        raise ComposeError(record["refused"], group.nodes[record["node"]])
+    if "refused" in record:
+        raise UnsupportedError(record["refused"])
+    kernel = recall_kernel(store, record["kernel"])
+    if kernel is None:
+        return None
+    inputs = tuple(group.inputs[k] for k in record["inputs"])
+    return Compiled(kernel, inputs, tuple(group.outputs[k] for k in record["outputs"]))
+
+
+def region_key(group: FusionGroup, model: ir.Model, *options: str) -> str:
+    """A digest of everything that determines the kernel of ``group``."""
+    opsets = sorted(model.opset_imports.items())
+    return key_of(*_describe(group), opsets, *options, tool_digest())
+
+
+def _describe(group: FusionGroup) -> Iterator[str | bytes]:
+    """The region as text: values by number, in order of first use."""
+    numbers: dict[ir.Value, int] = {}
+
+    def number(value: ir.Value | None) -> int:
+        return -1 if value is None else numbers.setdefault(value, len(numbers))
+
+    for node in group.nodes:
+        fresh = [v for v in node.inputs if v is not None and v not in numbers]
+        yield f"{node.domain}:{node.op_type} {[number(v) for v in node.inputs]}"
+        for value in fresh:
+            yield f"{value.dtype}{value.shape}"
+            tensor = constant_of(value)
+            if tensor is not None and tensor.size <= MOST_ELEMENTS:
+                yield tensor.tobytes()
+        for attribute in sorted(node.attributes.values(), key=lambda a: a.name):
+            yield attribute.name
+            if isinstance(attribute.value, ir.TensorProtocol):
+                yield f"{attribute.value.dtype}{attribute.value.shape}"
+                yield attribute.value.tobytes()
+            else:
+                yield str(attribute.value)
+        yield f"{[(number(v), str(v.dtype), str(v.shape)) for v in node.outputs]}"
+    yield f"{[number(v) for v in group.inputs]} {[number(v) for v in group.outputs]}"
