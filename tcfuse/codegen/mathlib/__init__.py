@@ -22,6 +22,7 @@ HEADERS = (
     "elementary",
     "error",
     "gamma",
+    "bessel",
 )
 
 

@@ -4,6 +4,7 @@
 // negative int32 or int64; narrower integers are the low bits of that, uint32 those of int64.
 namespace tcf {
 
+#ifdef __x86_64__
 typedef vec<float, 4> f32x4;
 typedef vec<double, 2> f64x2;
 
@@ -58,6 +59,29 @@ TCF_INLINE with_elem<V, int64_t> truncate64(V v) {
     return lanewise<with_elem<V, int64_t>>([](elem<V> s) { return truncate64(s); }, v);
   }
 }
+#else
+// What does not fit is taken out first: the conversion itself may do anything with it.
+template <class To, class V>
+TCF_INLINE with_elem<V, To> truncate(V v) {
+  typedef elem<V> T;
+  typedef with_elem<V, To> W;
+  const T most = sizeof(To) == 4 ? T(0x1p31) : T(0x1p63);
+  auto fits = (v >= cst<V>(-most)) & (v < cst<V>(most));
+  V u = blend<V>(fits, v, cst<V>(0));
+  W w;
+  if constexpr (is_scalar<V>) w = To(u);
+  else w = __builtin_convertvector(u, W);
+  return select(narrow<lanes<V>>(fits), w, cst<W>(To(uint_elem<To>(1) << (8 * sizeof(To) - 1))));
+}
+template <class V>
+TCF_INLINE with_elem<V, int32_t> truncate32(V v) {
+  return truncate<int32_t>(v);
+}
+template <class V>
+TCF_INLINE with_elem<V, int64_t> truncate64(V v) {
+  return truncate<int64_t>(v);
+}
+#endif
 
 // The same value in another element type, without care for what does not fit.
 template <class To, class V>

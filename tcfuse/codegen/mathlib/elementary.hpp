@@ -106,7 +106,7 @@ TCF_INLINE V fdivide(V a, V b) {
 
 // a b + c in one rounding.  Without the instruction: a float's product is exact as a double, and
 // the sum is rounded to odd there so that the second rounding is right; doubles take integers.
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
 template <class V>
 TCF_INLINE V fma(V a, V b, V c) {
   return fused(a, b, c);
@@ -188,6 +188,10 @@ TCF_INLINE V fma(V a, V b, V c) {
     return lanewise<V>([](double x, double y, double z) { return fma_lane(x, y, z); }, a, b, c);
   }
 }
+template <class V>
+TCF_INLINE V fused(V a, V b, V c) {
+  return fma(a, b, c);
+}
 #endif
 
 // |x| modulo |y|, both finite and y not 0, by long division on the fractions.
@@ -219,7 +223,7 @@ TCF_INLINE V fmod(V x, V y) {
   const V huge = cst<V>(same<T, float> ? 0x1p100 : 0x1p900);
   const V tiny = cst<V>(same<T, float> ? 0x1p-60 : 0x1p-900);
   V a = fabs(x), b = fabs(y), q = trunc(a / b);
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
   V r = fused(-q, b, a);
 #else
   twin<V> p = exact_product(q, b);

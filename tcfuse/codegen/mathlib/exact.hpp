@@ -25,7 +25,7 @@ TCF_INLINE twin<V> exact_sum(V a, V b) {
 template <class V>
 TCF_INLINE twin<V> exact_product(V a, V b) {
   V p = exactly(a * b);
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
   return {p, fused(a, b, -p)};
 #else
   const V c = cst<V>(same<elem<V>, float> ? 4097 : 134217729);

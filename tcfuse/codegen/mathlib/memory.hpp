@@ -111,8 +111,7 @@ TCF_INLINE with_elem<V, uint16_t> to_half_bits(V v) {
   return cast<uint16_t>(r | sign);
 }
 
-#if TCF_LEVEL >= 3
-#ifdef __clang__
+#if TCF_HALF && defined(__clang__)
 template <class V>
 TCF_INLINE with_elem<V, float> from_half(V h) {
   return cast<float>(bits<with_elem<V, _Float16>>(h));
@@ -121,7 +120,7 @@ template <class V>
 TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
   return bits<with_elem<V, uint16_t>>(cast<_Float16>(v));
 }
-#else
+#elif TCF_HALF && defined(__x86_64__)
 template <class V>
 TCF_INLINE with_elem<V, float> from_half(V h) {
   if constexpr (lanes<V> == 1) {
@@ -146,7 +145,6 @@ TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
     return join(to_half(low(v)), to_half(high(v)));
   }
 }
-#endif
 #else
 template <class V>
 TCF_INLINE with_elem<V, float> from_half(V h) {

@@ -14,12 +14,34 @@ TCF_UNARY(ceil, ceil, 10)
 TCF_UNARY(trunc, trunc, 11)
 TCF_UNARY(roundeven, roundeven, 8)
 TCF_UNARY(sqrt, sqrt, 0)
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
 TCF_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TCF_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 template <class V>
 TCF_INLINE V fused(V a, V b, V c) {
   return __builtin_elementwise_fma(a, b, c);
+}
+#endif
+#elif !defined(__x86_64__)
+#define TCF_UNARY(name)                                                        \
+  TCF_INLINE float name(float v) { return __builtin_##name##f(v); }            \
+  TCF_INLINE double name(double v) { return __builtin_##name(v); }             \
+  template <class V>                                                           \
+  TCF_INLINE V name(V v) {                                                     \
+    return lanewise<V>([](elem<V> s) { return name(s); }, v);                  \
+  }
+TCF_UNARY(floor)
+TCF_UNARY(ceil)
+TCF_UNARY(trunc)
+TCF_UNARY(roundeven)
+TCF_UNARY(sqrt)
+#if TCF_FUSED
+TCF_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TCF_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
+template <class V>
+TCF_INLINE V fused(V a, V b, V c) {
+  typedef elem<V> T;
+  return lanewise<V>([](T x, T y, T z) { return fused(x, y, z); }, a, b, c);
 }
 #endif
 #else  // gcc has no elementwise builtins: the instructions, and halves of wider vectors
@@ -82,19 +104,19 @@ TCF_SPLIT(sqrt)
 #if TCF_LEVEL >= 3
 TCF_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 TCF_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-#define TCF_FUSED(T, builtin) \
+#define TCF_FUSE(T, builtin) \
   TCF_INLINE T fused(T a, T b, T c) { return builtin; }
-TCF_FUSED(f32x4, __builtin_ia32_vfmaddps(a, b, c))
-TCF_FUSED(f64x2, __builtin_ia32_vfmaddpd(a, b, c))
+TCF_FUSE(f32x4, __builtin_ia32_vfmaddps(a, b, c))
+TCF_FUSE(f64x2, __builtin_ia32_vfmaddpd(a, b, c))
 typedef vec<float, 8> f32x8;
 typedef vec<double, 4> f64x4;
-TCF_FUSED(f32x8, __builtin_ia32_vfmaddps256(a, b, c))
-TCF_FUSED(f64x4, __builtin_ia32_vfmaddpd256(a, b, c))
+TCF_FUSE(f32x8, __builtin_ia32_vfmaddps256(a, b, c))
+TCF_FUSE(f64x4, __builtin_ia32_vfmaddpd256(a, b, c))
 #if TCF_LEVEL >= 4
 typedef vec<float, 16> f32x16;
 typedef vec<double, 8> f64x8;
-TCF_FUSED(f32x16, __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4))
-TCF_FUSED(f64x8, __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4))
+TCF_FUSE(f32x16, __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4))
+TCF_FUSE(f64x8, __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4))
 #endif
 template <class V>
 TCF_INLINE V fused(V a, V b, V c) {
@@ -110,7 +132,7 @@ TCF_INLINE V fused(V a, V b, V c) {
 // a*b + c, in one rounding where the level has the instruction.
 template <class V>
 TCF_INLINE V mad(V a, V b, V c) {
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
   return fused(a, b, c);
 #else
   return a * b + c;

@@ -23,7 +23,7 @@ TCF_INLINE V sin_reduced(V r) {
   return mad(q, z * r, r);
 }
 
-#if TCF_LEVEL >= 3
+#if TCF_FUSED
 // x - n pi.  The first product is a multiple of x's and pi's units, so the first step is exact.
 template <class V>
 TCF_INLINE V less_pi(V x, V n) {

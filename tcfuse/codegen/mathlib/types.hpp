@@ -11,6 +11,14 @@
 #ifndef TCF_SUFFIX
 #define TCF_SUFFIX
 #endif
+// Whether a*b + c is one instruction, and whether half conversions are (for clang's _Float16).
+#if TCF_LEVEL >= 3 || defined(__aarch64__)
+#define TCF_FUSED 1
+#define TCF_HALF 1
+#else
+#define TCF_FUSED 0
+#define TCF_HALF 0
+#endif
 #define TCF_CAT_(a, b) a##b
 #define TCF_CAT(a, b) TCF_CAT_(a, b)
 #define TCF_INLINE static inline __attribute__((always_inline))
@@ -92,7 +100,7 @@ template <> struct traits<uint8_t> : scalar_traits<uint8_t> {};
 template <> struct traits<uint16_t> : scalar_traits<uint16_t> {};
 template <> struct traits<uint32_t> : scalar_traits<uint32_t> {};
 template <> struct traits<uint64_t> : scalar_traits<uint64_t> {};
-#if defined(__clang__) && TCF_LEVEL >= 3
+#if defined(__clang__) && TCF_HALF
 template <> struct traits<_Float16> : scalar_traits<_Float16> {};
 #endif
 template <class V>
