@@ -1,15 +1,15 @@
 """Which dimensions and variables are one thing, and how they fall into factors.
 
 An *axis* is a dimension of a tensor or a variable of a statement.  Axes that a bare subscript
-ties together are united.  An axis may be split into an outer and an inner factor, and everything
-united with it is split alike.  Axes tied by ``i + 64`` are *related*: they have the inner factors
-in common, which must divide 64, and outer factors of their own.
+ties together are united.  An axis may be split into an outer and an inner factor, and all that
+is united with it is split alike.  Axes tied by ``i + 64`` are *related*: they have the inner
+factors in common, which must divide 64, and outer factors of their own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tcfuse.tc.sizes import Sizes
 from tcfuse.types import Size
@@ -63,7 +63,7 @@ class Axes:
         return self.modulus(axis) == 0 and len({self.find(m) for m in members}) == 1
 
     def restrict(self, axis: int, modulus: int) -> None:
-        """Let inner factors of ``axis`` and those related to it be divisors of ``modulus`` only."""
+        """Let inner factors of ``axis`` and its relatives be divisors of ``modulus`` only."""
         family = self._family[self.find(axis)]
         self._modulus[family] = math.gcd(self._modulus[family], modulus)
 
@@ -162,7 +162,7 @@ class Axes:
             raise ConflictError("the shapes do not have the same number of elements")
 
     def _innermost(self, axes: list[int]) -> int | None:
-        """Take the last factor other than one off ``axes``, which then holds what is left of them."""
+        """Take the last factor other than one off ``axes``, which keeps what is left."""
         while axes:
             top = self.find(axes.pop())
             pair = self._factors[top]
@@ -186,8 +186,3 @@ class Axes:
             self._members,
             self._modulus,
         ) = saved  # type: ignore[assignment]
-
-    def flat(self, axes: Sequence[int]) -> Iterator[int]:
-        """The factors of all ``axes``, outermost first."""
-        for axis in axes:
-            yield from self.factors(axis)

@@ -169,7 +169,7 @@ class _Builder:
         return name
 
     def _literal(self, value: ir.Value) -> Expr | None:
-        """The one element of a constant, as a literal of its type; ``None`` for anything else."""
+        """The one element of a constant, as a literal of its type; otherwise ``None``."""
         if value not in self.literals:
             constant = small_constant(value)
             dtype = None if constant is None else _dtype_of(constant)
@@ -206,8 +206,8 @@ class _Builder:
             return known or Access(names[expr.tensor], expr.subscripts)
 
         for s in lowered.body:
-            value = self.pool.rewrite(s.value, rule, {})
-            self.body.append(replace(s, tensor=names[s.tensor], value=value, span=None))
+            expr = self.pool.rewrite(s.value, rule, {})
+            self.body.append(replace(s, tensor=names[s.tensor], value=expr, span=None))
 
 
 def _dtype_of(array: np.ndarray) -> DType | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 from tcfuse.tc.ast import Access, Comprehension, Expr, Var
 from tcfuse.tc.draft import Draft, full_range, target
@@ -50,7 +51,7 @@ def _followers(draft: Draft, ties: Ties) -> dict[int, int]:
     before: dict[int | None, set[int | None]] = defaultdict(set)
     for name in ties.accessed:
         row = [None, *(ties.axes.find(axis) for axis in ties.dims[name]), None]
-        for a, b in zip(row, row[1:], strict=False):
+        for a, b in pairwise(row):
             after[a].add(b)
             before[b].add(a)
     follower = {
@@ -68,7 +69,7 @@ def _followers(draft: Draft, ties: Ties) -> dict[int, int]:
 def _walked_apart(
     statement: Comprehension, ties: Ties, follower: Mapping[int, int]
 ) -> set[int]:
-    """The axes whose subscript and the next do not form the same pair in all of ``statement``."""
+    """The axes whose subscript and the next are not the same pair in all of ``statement``."""
     apart: set[int] = set()
     right: dict[str, str] = {}
     left: dict[str, str] = {}

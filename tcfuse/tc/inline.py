@@ -29,9 +29,20 @@ _MOST_RECOMPUTATIONS = 3
 
 def inline(draft: Draft, pool: Pool, numerics: str = "default") -> Draft:
     """``draft`` with pointwise temporaries inlined and dead ones removed."""
+    draft = simplified(draft, pool)
     chosen = _choose(draft)
     body = _Inliner(draft, pool, numerics, chosen).body()
     return remove_dead(replace(draft, body=tuple(body)))
+
+
+def simplified(draft: Draft, pool: Pool) -> Draft:
+    """``draft`` with every value simplified, so that it is not taken for costlier than it is."""
+    types = ExprTypes(draft.tensors)
+    body = tuple(
+        replace(s, value=pool.rewrite(s.value, Simplifier(pool, types, s.ranges), {}))
+        for s in draft.body
+    )
+    return replace(draft, body=body)
 
 
 def remove_dead(draft: Draft) -> Draft:

@@ -59,12 +59,10 @@ def name_shared(
             tree = Var(lets[-1].name)
         printed[id(node)] = tree
     value = printed[id(statement.value)]
-    match value:
-        case Cast(dtype, Const() as constant):
-            known = (
-                types.tensors[statement.tensor].dtype if declared else resolve(types[constant])
-            )
-            value = constant if known is dtype else value
+    if isinstance(value, Cast) and isinstance(value.operand, Const):
+        weak = resolve(types[value.operand])
+        known = types.tensors[statement.tensor].dtype if declared else weak
+        value = value.operand if known is value.dtype else value
     return replace(statement, value=value, lets=tuple(lets))
 
 

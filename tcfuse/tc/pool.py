@@ -1,7 +1,7 @@
 """Expressions as shared graphs: structurally equal subexpressions are one object.
 
-Inlining a chain of operators makes expressions in which a value is used many times over; as trees
-they would grow without bound.  A ``Pool`` gives each structure one node (hash-consing), so
+Inlining a chain of operators makes expressions in which a value is used many times over; as
+trees they would grow without bound.  A ``Pool`` gives each structure one node (hash-consing):
 identity is equality, every map is keyed by ``id`` and every traversal visits a node once.
 Nothing here recurses: chains may be thousands of operators deep.
 """
@@ -105,13 +105,13 @@ def with_children(node: Expr, operands: tuple[Expr, ...]) -> Expr:
         case Call(function):
             return Call(function, operands)
         case Unary(operator):
-            return Unary(operator, *operands)
+            return Unary(operator, operands[0])
         case Binary(operator):
-            return Binary(operator, *operands)
+            return Binary(operator, operands[0], operands[1])
         case Cast(dtype):
-            return Cast(dtype, *operands)
+            return Cast(dtype, operands[0])
         case Select():
-            return Select(*operands)
+            return Select(operands[0], operands[1], operands[2])
         case Const() | Var():
             return node
 

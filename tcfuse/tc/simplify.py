@@ -57,7 +57,7 @@ class Simplifier:
             case _:
                 return node
 
-    def bounds_of(self, value: Affine) -> tuple[Affine, Affine] | None:
+    def bounds_of(self, value: Affine) -> tuple[Affine, Affine]:
         """The least and greatest value over the ranges, as affine expressions of sizes."""
         low = high = Affine((), value.constant)
         for name, coefficient in value.terms:
@@ -74,7 +74,7 @@ class Simplifier:
         return low, high
 
     def decide(self, node: Expr) -> bool | None:
-        """Whether a comparison of affine expressions always or never holds; ``None``: depends."""
+        """Whether a comparison of affine expressions holds; ``None`` when that depends."""
         difference = compared(node)
         if difference is None or not isinstance(node, Binary):
             return None
@@ -251,7 +251,7 @@ def literal(dtype: DType, value: float | bool) -> Expr:
     return Cast(dtype, Const(int(value)))
 
 
-def literal_value(expr: Expr) -> float | None:
+def literal_value(expr: Expr) -> int | float | None:
     """The value of a numeric literal, weak or of a definite type."""
     match expr:
         case Const(value) | Cast(_, Const(value)) if not isinstance(value, bool):

@@ -32,7 +32,7 @@ class Sizes:
         self.derived: dict[str, str] = {}
         self.checks: list[tuple[str, str]] = []
         self._known: dict[sympy.Expr, Size] = {}
-        self._meaning: dict[sympy.Symbol, sympy.Expr] = {}  # symbols of the model -> our names
+        self._meaning: dict[sympy.Expr, sympy.Expr] = {}  # symbols, roundings -> our names
         self._named: dict[sympy.Expr, str] = {}  # values that are not affine -> our names
 
     @classmethod
@@ -72,7 +72,7 @@ class Sizes:
         return self.size(sympy.Mul(*(self.value(f) for f in factors)))
 
     def quotient(self, whole: Size, part: Size) -> Size | None:
-        """How often ``part`` goes into ``whole``; ``None`` when it does not as a whole factor."""
+        """How often ``part`` goes into ``whole``; ``None`` when it is not a whole factor."""
         if isinstance(whole, int) and isinstance(part, int):
             return whole // part if part and whole % part == 0 else None
         a, b = self.value(whole), self.value(part)
@@ -94,7 +94,7 @@ class Sizes:
         return sympy.expand(sympy.Add(affine.constant, *terms))
 
     def used(self, names: Iterable[str]) -> tuple[str, ...]:
-        """``names`` and those their values are computed from, in an order they can be computed."""
+        """``names`` and those they are computed from, in an order of computation."""
         needed = set(names)
         for name in reversed(self.names):
             if name in needed and name in self.derived:
@@ -109,7 +109,12 @@ class Sizes:
     def _bind_expression(self, dim: sympy.Expr) -> None:
         """Give a compound input dimension a meaning: affine, or a name of its own."""
         value = self._translate(dim)
-        unknown = sorted(value.free_symbols & set(dim.free_symbols), key=str)
+        missing = value.free_symbols & set(dim.free_symbols)
+        # floor(d/2) of an unknown d is as good an unknown as d itself
+        rounded = {
+            a for a in value.atoms(sympy.floor, sympy.ceiling) if a.free_symbols & missing
+        }
+        unknown = sorted(missing, key=str) + sorted(rounded, key=str)
         if (not unknown and self._affine(value) is not None) or value in self._named:
             return
         name = self._new_name()
@@ -166,11 +171,11 @@ def _symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, integer=True, nonnegative=True)
 
 
-def _linear_coefficient(value: sympy.Expr, symbol: sympy.Symbol) -> sympy.Integer | None:
+def _linear_coefficient(value: sympy.Expr, symbol: sympy.Expr) -> sympy.Integer | None:
     """The integer ``c`` if ``value`` is ``c * symbol + rest``; ``None`` otherwise."""
     coefficient = value.coeff(symbol)
     rest = sympy.expand(value - coefficient * symbol)
-    linear = coefficient.is_Integer and coefficient != 0 and symbol not in rest.free_symbols
+    linear = coefficient.is_Integer and coefficient != 0 and not rest.has(symbol)
     return coefficient if linear else None
 
 

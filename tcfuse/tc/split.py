@@ -145,11 +145,8 @@ def _thresholds(statement: Comprehension) -> Iterator[Threshold]:
 
 def identity(assign: AssignKind, dtype: DType) -> Expr:
     """The value a reduction starts from, as a literal."""
-    match assign.operator:
-        case "+":
-            return literal(dtype, 0)
-        case "*":
-            return literal(dtype, 1)
+    if assign.operator in ("+", "*"):
+        return literal(dtype, int(assign.operator == "*"))
     greatest = assign.operator == "min"
     if dtype is DType.BOOL:
         return Const(greatest)

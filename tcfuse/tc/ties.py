@@ -1,4 +1,4 @@
-"""What the subscripts of a draft tie together: dimensions, variables, and arrays seen as views."""
+"""What a draft ties together: dimensions and variables by subscripts, arrays by views."""
 
 from __future__ import annotations
 
@@ -62,9 +62,14 @@ class Ties:
         """The refined shape of ``name``; one flat dimension when nothing accesses it."""
         anchor = self.anchor.get(self.find(name))
         if anchor is not None:
-            return tuple(map(self.axes.size, self.axes.flat(self.dims[anchor])))
+            return tuple(s for axis in self.dims[anchor] for s in self._factor_sizes(axis))
         total = self.sizes.product(self.draft.tensors[name].shape)
         return () if total == 1 else (total,)
+
+    def _factor_sizes(self, axis: int) -> list[Size]:
+        """What an axis becomes: itself, or its factors other than one."""
+        sizes = [self.axes.size(factor) for factor in self.axes.factors(axis)]
+        return sizes if len(sizes) == 1 else [size for size in sizes if size != 1]
 
     def _tie_statement(self, statement: Comprehension) -> dict[str, int]:
         variables: dict[str, int] = {}

@@ -1,9 +1,9 @@
 """Views without loops: tensors that hold the same elements get one shape that fits all uses.
 
-A reshape keeps row-major order, so its source and its result are one array seen in two shapes.
-All shapes of an array are refined until they have the same factors: ``(4, 240)`` and
-``(4, 3, 80)`` both become ``(4, 3, 80)``, and each variable that walks a split dimension becomes
-several.  A dimension may be split where every subscript is a bare variable, a constant, or a
+A reshape keeps row-major order, so source and result are one array seen in two shapes.  All
+shapes of an array are refined until they have the same factors: ``(4, 240)`` and ``(4, 3, 80)``
+both become ``(4, 3, 80)``, and each variable that walks a split dimension becomes several.  A
+dimension may be split where every subscript is a bare variable, a constant, or a
 variable with an offset that the inner factor divides.
 
 Rewrite:
@@ -21,7 +21,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.tc.affine import Affine, affine
 from tcfuse.tc.ast import Access, Binary, Comprehension, Const, Expr, Range, Var
 from tcfuse.tc.conditions import threshold
-from tcfuse.tc.draft import Draft, View, bounds, copy_statement, full_range
+from tcfuse.tc.draft import Draft, View, bounds, copy_statement, full_range, target
 from tcfuse.tc.pool import Pool
 from tcfuse.tc.rename import index_name, rename_tensors
 from tcfuse.tc.sizes import Sizes
@@ -40,8 +40,8 @@ class ViewError(UnsupportedError):
 def solve_views(draft: Draft, pool: Pool, sizes: Sizes) -> Draft:
     """``draft`` without views, its tensors in shapes that fit all uses.
 
-    A view whose shapes have no common refinement becomes a statement that copies, with ``/`` and
-    ``%`` in its subscripts, when its sizes are constant.
+    A view whose shapes have no common refinement becomes a statement that copies, with ``/``
+    and ``%`` in its subscripts, when its sizes are constant.
 
     Raises:
         ViewError: A view cannot be expressed at all.
@@ -116,13 +116,25 @@ class _Rewriter:
             point = Affine((), bound.point.constant // inner)
             return self.pool.add(replace(bound, variable=outer, point=point).expr())
 
-        ranges = [r for domain in before.ranges for r in self._ranges(domain, names, variables)]
-        return replace(
-            before,
-            indices=tuple(n for index in before.indices for n in names[index]),
-            value=self.pool.rewrite(before.value, rule, {}),
-            ranges=tuple(ranges),
+        value = self.pool.rewrite(before.value, rule, {})
+        indices = tuple(
+            s.name for s in self._access(target(before), names).subscripts if isinstance(s, Var)
         )
+        ranges, single = [], {}
+        for domain in before.ranges:
+            for part in self._ranges(domain, names, variables):
+                low, high = bounds(part)
+                if (
+                    part is not domain
+                    and high - low == Affine((), 1)
+                    and part.name not in indices
+                ):
+                    single[part.name] = self.pool.add(part.low)
+                else:
+                    ranges.append(part)
+        if single:
+            value = self.pool.substitute(value, single)
+        return replace(before, indices=indices, value=value, ranges=tuple(ranges))
 
     def _variable_names(self, name: str, axis: int) -> list[str]:
         count = len(self.axes.factors(axis))
@@ -149,18 +161,27 @@ class _Rewriter:
         subscripts: list[Expr] = []
         for axis, subscript in zip(self.ties.dims[node.tensor], node.subscripts, strict=True):
             factors = self.axes.factors(axis)
-            value = affine(subscript) if len(factors) > 1 else None
-            if value is None:
+            if len(factors) == 1:
                 subscripts.append(subscript)
-            elif value.is_constant:
-                subscripts += self._digits(value.constant, factors)
-            else:
-                ((name, _),) = value.terms
-                outer, *inner = names[name]
-                offset = value.constant and value.constant // self._inner(axis)
-                subscripts.append((Affine(((outer, 1),)) + offset).expr())
-                subscripts += map(Var, inner)
+                continue
+            parts = self._parts(axis, subscript, names)
+            subscripts += (
+                part
+                for part, factor in zip(parts, factors, strict=True)
+                if self.axes.size(factor) != 1
+            )
         return Access(node.tensor, tuple(subscripts))
+
+    def _parts(self, axis: int, subscript: Expr, names: Mapping[str, list[str]]) -> list[Expr]:
+        """``subscript`` in each of the factors of ``axis``."""
+        value = affine(subscript)
+        assert value is not None, "an axis is split where its subscripts are affine only"
+        if value.is_constant:
+            return self._digits(value.constant, self.axes.factors(axis))
+        ((name, _),) = value.terms
+        outer, *inner = names[name]
+        offset = value.constant and value.constant // self._inner(axis)
+        return [(Affine(((outer, 1),)) + offset).expr(), *map(Var, inner)]
 
     def _digits(self, value: int, factors: list[int]) -> list[Expr]:
         """A constant subscript in each of the factors."""
@@ -176,7 +197,7 @@ class _Rewriter:
 
 
 def _last_write(draft: Draft, tensor: str) -> int:
-    """Position of the last statement that writes ``tensor`` or what it is a view of; -1 if none."""
+    """Position of the last write to ``tensor`` or what it is a view of; -1 if none."""
     origin = {view.result: view.source for view in draft.views}
     while tensor in origin:
         tensor = origin[tensor]

@@ -100,7 +100,7 @@ def _own(node: Expr, operands: list[Work], of_tensor: dict[str, Work]) -> Work:
 
 
 def is_index_expression(node: Expr) -> bool:
-    """Whether ``node`` computes with indices and sizes only, so that loops carry it for free."""
+    """Whether ``node`` computes with indices and sizes only, which loops carry for free."""
     if not isinstance(node, Binary | Unary):
         return False
     return affine(node) is not None or compared(node) is not None
