@@ -7,6 +7,7 @@ Runtime.  The names load what they need when they are first used.
 from __future__ import annotations
 
 import importlib
+import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from tcfuse.result import Result
 
 __all__ = ["Result", "optimize", "session", "session_options"]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless asked for
 
 _HOMES = {
     "optimize": "tcfuse.pipeline",

@@ -106,7 +106,7 @@ def test_a_region_that_fails_is_left_alone(
         raise error
 
     monkeypatch.setattr("tcfuse.pipeline.compile_cached", fail)
-    original = model("gelu")
+    original = model("gelu", features=51 + len(reason))  # not in the cache
     result = optimize(original, gate=False)
     assert [region.reason for region in result.report.regions] == [reason]
     assert result.library is None
