@@ -94,6 +94,8 @@ class TcError(TcfuseError):
     def __str__(self) -> str:
         if self.span is None:
             return self.message
-        where = f"{self.span.filename}:{self.span.line}:{self.span.column}: error: {self.message}"
+        where = (
+            f"{self.span.filename}:{self.span.line}:{self.span.column}: error: {self.message}"
+        )
         hint = f"\n   = help: {self.hint}" if self.hint else ""
         return f"{where}\n{self.span.excerpt()}{hint}"

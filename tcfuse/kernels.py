@@ -52,7 +52,7 @@ class Compiled:
 
     def definition(self) -> CheckedDef:
         """What the kernel computes, from its text."""
-        return check(parse(self.kernel.source.tc))
+        return check(parse(self.kernel.source.tc), sizes=self.kernel.source.interface.sizes)
 
 
 def compile_cached(

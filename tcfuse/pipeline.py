@@ -124,7 +124,7 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
 def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compiled:
     """From a group of nodes to a kernel."""
     composed = compose(group, model.opset_imports, run.options.numerics)
-    checked = check(composed.definition)
+    checked = check(composed.definition, sizes=composed.interface.sizes)
     hint = f"{composed.definition.name}{suffix}"
     kernel = compile_cached(checked, composed.interface, hint, run.options.mapping, run.store)
     return Compiled(kernel, composed.inputs, composed.outputs)

@@ -84,7 +84,11 @@ class TensorType:
     shape: tuple[Size, ...]
 
     def __str__(self) -> str:
-        return f"{self.dtype.tc}({', '.join(map(str, self.shape))})" if self.shape else self.dtype.tc
+        return (
+            f"{self.dtype.tc}({', '.join(map(str, self.shape))})"
+            if self.shape
+            else self.dtype.tc
+        )
 
     @property
     def rank(self) -> int:

@@ -53,7 +53,7 @@ class Artifact:
     def checked(self, region: RegionReport) -> CheckedDef:
         """The definition of a kernel, checked again."""
         try:
-            return check(parse(region.tc))
+            return check(parse(region.tc), sizes=self.interface(region).sizes)
         except TcError as error:
             raise InputError(
                 f"{self.path}: the definition of {region.name} in its manifest: {error.message}"

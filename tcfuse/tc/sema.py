@@ -22,18 +22,21 @@ from tcfuse.tc.typing import Type, assignable, is_bool, resolve, spell, type_of
 from tcfuse.types import DType, Size, TensorType, size_names
 
 
-def check(definition: Def, *, affine: bool = True) -> CheckedDef:
+def check(definition: Def, *, affine: bool = True, sizes: Iterable[str] = ()) -> CheckedDef:
     """``definition`` with all names, types and ranges resolved.
 
     Args:
         definition: As parsed.
+        sizes: Size names that may be used in values although no shape or range has them.
         affine: Insist that every extent of a tensor is affine in the sizes; otherwise inferred
             extents may hold minima, maxima and floor divisions.
 
     Raises:
         TcError: It is ill-formed.
     """
-    return _Checker(definition, affine=affine).check()
+    checker = _Checker(definition, affine=affine)
+    checker.sizes.update(dict.fromkeys(sizes))
+    return checker.check()
 
 
 class _Checker:
