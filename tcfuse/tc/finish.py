@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
+from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface, Port
 from tcfuse.tc.ast import Access, Cast, Const, Def
 from tcfuse.tc.build import Built, ComposeError
@@ -24,6 +25,7 @@ from tcfuse.tc.rename import (
     rename_type,
 )
 from tcfuse.tc.simplify import Simplifier, literal
+from tcfuse.tc.size_values import with_visible_sizes
 from tcfuse.tc.sizes import Sizes
 from tcfuse.tc.typing import resolve
 from tcfuse.types import TensorType, size_names
@@ -39,6 +41,10 @@ def finish(
     """
     pool, group = built.pool, built.group
     draft = _simplified(draft, pool)
+    try:
+        draft = with_visible_sizes(draft, pool, built.sizes)
+    except UnsupportedError as error:
+        raise ComposeError(str(error), group.nodes[0]) from error
     inputs = tuple(v for v in group.inputs if built.names[v] in draft.inputs)
     port_types = [built.tensors[built.names[v]] for v in (*inputs, *group.outputs)]
     sizes = _final_sizes(draft, port_types, built.sizes)

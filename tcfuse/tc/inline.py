@@ -36,7 +36,7 @@ def inline(draft: Draft, pool: Pool, numerics: str = "default") -> Draft:
 
 
 def simplified(draft: Draft, pool: Pool) -> Draft:
-    """``draft`` with every value simplified, so that it is not taken for costlier than it is."""
+    """``draft`` with simple values, so that none is taken for costlier than it is."""
     types = ExprTypes(draft.tensors)
     body = tuple(
         replace(s, value=pool.rewrite(s.value, Simplifier(pool, types, s.ranges), {}))

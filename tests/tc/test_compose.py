@@ -195,6 +195,24 @@ def test_symbolic_elementwise_is_one_flat_loop_with_a_derived_size():
     assert statement.indices == ("i",)
 
 
+def test_mean_over_merged_dimensions_divides_by_the_merged_size():
+    g = Graph(x=("B", "H", "W"))
+    text = str(g.compose(g.ReduceMean(g["x"], axes=[1, 2], keepdims=0)).definition)
+    assert "float(n0, n3) x0" in text
+    assert "/ n3" in text
+
+
+def test_mean_over_partly_merged_dimensions_divides_by_a_product():
+    g = Graph(x=("B", "H", "W", "D"), b=("D",))
+    y = g.ReduceMean(g.Add(g["x"], g["b"]), axes=[1, 2, 3], keepdims=0)
+    composed = g.compose(y)
+    assert "float(n0, n4, n3) x0" in str(composed.definition)
+    x = np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)
+    checked = check(composed.definition)
+    made = evaluate(checked, {"x0": x.reshape(2, 12, 5), "x1": np.zeros(5, np.float32)})
+    np.testing.assert_allclose(made["o0"], x.mean((1, 2, 3)))
+
+
 def test_only_compound_dimension_is_bound_as_a_whole():
     g = Graph(x=("past + 1", 8))
     composed = g.compose(g.Relu(g["x"]))
