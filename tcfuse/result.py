@@ -13,6 +13,7 @@ import onnx_ir as ir
 from tcfuse.errors import InputError
 from tcfuse.ort.inference import save_aside
 from tcfuse.ort.manifest import Report, library_path, manifest_path, sha256
+from tcfuse.ort.writer import write_model
 
 if TYPE_CHECKING:
     import onnx
@@ -63,12 +64,12 @@ class Result:
     def _write(self, target: Path, folder: Path) -> None:
         """Fill ``folder`` with every file, then move them into place."""
         model, library = folder / target.name, folder / library_path(target).name
-        self._write_model(model, target)
+        digest = self._write_model(model, target)
         if self.library is not None:
             shutil.copyfile(self.library, library)
             library.chmod(0o755)
         manifest = folder / manifest_path(target).name
-        written = sha256([("model", model), ("library", library)])
+        written = {"model": digest, **sha256([("library", library)])}
         manifest.write_text(replace(self.report, sha256=written).to_json(), encoding="utf-8")
         if self.library is None:
             library_path(target).unlink(missing_ok=True)  # stale, of an earlier run
@@ -77,8 +78,8 @@ class Result:
             if file.exists():
                 file.replace(target.parent / file.name)
 
-    def _write_model(self, path: Path, target: Path) -> None:
-        """Write the model to ``path`` as it must look when it lies at ``target``."""
+    def _write_model(self, path: Path, target: Path) -> str:
+        """Write the model to ``path`` as it must look when it lies at ``target``; its digest."""
         tensors = [v.const_value for v in self.model.graph.initializers.values()]
         external = [t for t in tensors if isinstance(t, ir.ExternalTensor)]
         stays = (
@@ -90,7 +91,8 @@ class Result:
         elif self.library is None and self.source is not None:
             shutil.copyfile(self.source, path)  # byte for byte
         else:
-            ir.save(self.model, path)
+            return write_model(self.model, path)
+        return sha256([("model", path)])["model"]
 
 
 def given(source: Source) -> ir.Model:
