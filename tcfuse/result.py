@@ -79,7 +79,7 @@ class Result:
                 file.replace(target.parent / file.name)
 
     def _write_model(self, path: Path, target: Path) -> str:
-        """Write the model to ``path`` as it must look when it lies at ``target``; its digest."""
+        """Write the model to ``path`` as it must look at ``target``; its digest."""
         tensors = [v.const_value for v in self.model.graph.initializers.values()]
         external = [t for t in tensors if isinstance(t, ir.ExternalTensor)]
         stays = (
