@@ -2,7 +2,7 @@
 
 Each node is lowered to statements and the statements are put one after the other (``build``).
 Then views disappear (``views``), pointwise producers move into their consumers (``inline``),
-statements that choose by an index are split (``split``) and dimensions that are always walked
+choices by an index are decided (``unroll``, ``split``) and dimensions that are always walked
 together are merged (``coalesce``).  ``finish`` gives the result its names and its interface.
 """
 
@@ -26,6 +26,7 @@ from tcfuse.tc.lexer import KEYWORDS
 from tcfuse.tc.rename import canonical_indices
 from tcfuse.tc.split import split
 from tcfuse.tc.units import drop_units
+from tcfuse.tc.unroll import unroll
 from tcfuse.tc.views import ViewError, solve_views
 from tcfuse.types import TensorType
 
@@ -79,8 +80,11 @@ def normalize(built: Built, numerics: str = "default") -> Draft:
     draft = coalesce(drop_units(_with_wide_sums(built.draft), pool), pool, sizes)
     draft = drop_units(solve_views(draft, pool, sizes), pool)
     draft = replace(draft, body=tuple(canonical_indices(s, pool) for s in draft.body))
-    draft = split(inline(draft, pool, numerics), pool)
-    return coalesce(draft, pool, sizes)
+    draft = inline(draft, pool, numerics)
+    unrolled = unroll(draft, pool)
+    if unrolled is not draft:  # what was a reduction may now move
+        draft = inline(unrolled, pool, numerics)
+    return coalesce(split(draft, pool), pool, sizes)
 
 
 def _with_wide_sums(draft: Draft) -> Draft:

@@ -67,17 +67,13 @@ class _Splitter:
         names = {r.name for r in statement.ranges}
         if self.draft.tensors[statement.tensor].dtype.is_half:
             names -= reduction  # a sum is rounded once, at its end
-        if statement.assign is AssignKind.SET and statement.tensor not in self.draft.outputs:
-            return (
-                frozenset()
-            )  # a temporary has the shape of the first statement that writes it
         return frozenset(names)
 
     def _halves(
         self, piece: Comprehension, splittable: frozenset[str]
     ) -> tuple[Comprehension, Comprehension] | None:
         """``piece`` below and above the first threshold that decides something."""
-        for found in _thresholds(piece):
+        for found in thresholds(piece):
             if found.variable not in splittable:
                 continue
             position, domain = next(
@@ -100,27 +96,37 @@ class _Splitter:
     def _assembled(
         self, statement: Comprehension, pieces: list[Comprehension]
     ) -> list[Comprehension]:
-        """The pieces with the initial value of a reduction stored once."""
+        """The pieces, and before them what must be stored once."""
+        dtype = self.draft.tensors[statement.tensor].dtype
         if not statement.assign.is_reduction:
-            return pieces
-        neutral = self.pool.add(
-            identity(statement.assign, self.draft.tensors[statement.tensor].dtype)
-        )
+            if statement.tensor in self.draft.outputs:
+                return pieces
+            # a temporary has the shape of the first statement that writes it
+            padding = next(
+                (p.value for p in pieces if literal_value(p.value) is not None), None
+            )
+            zero = padding or self.pool.add(literal(dtype, 0))
+            return [self._initial(statement, zero), *(p for p in pieces if p.value is not zero)]
+        neutral = self.pool.add(identity(statement.assign, dtype))
         changing = [p for p in pieces if not _is_same_literal(p.value, neutral)]
         if not statement.assign.resets:
             return changing or pieces[:1]
-        first = Comprehension(
+        update = AssignKind(statement.assign.value.rstrip("!"))
+        updates = [replace(p, assign=update) for p in changing]
+        return [self._initial(statement, neutral), *updates]
+
+    def _initial(self, statement: Comprehension, value: Expr) -> Comprehension:
+        """``value`` stored everywhere that ``statement`` writes."""
+        return Comprehension(
             statement.tensor,
             statement.indices,
             AssignKind.SET,
-            neutral,
+            value,
             tuple(r for r in statement.ranges if r.name in statement.indices),
         )
-        update = AssignKind(statement.assign.value.rstrip("!"))
-        return [first, *(replace(p, assign=update) for p in changing)]
 
 
-def _thresholds(statement: Comprehension) -> Iterator[Threshold]:
+def thresholds(statement: Comprehension) -> Iterator[Threshold]:
     """Every threshold in a condition of ``statement``."""
     names = {r.name for r in statement.ranges}
     for node in post_order((statement.value,)):

@@ -86,6 +86,8 @@ def _own(node: Expr, operands: list[Work], of_tensor: dict[str, Work]) -> Work:
         return chosen + operands[0] + Work(operations=1)
     total = sum(operands, Work())
     match node:
+        case Access() if total.loads:  # the index is computed once a row
+            return Work(loads=2, expensive=total.expensive)
         case Access(tensor):
             return total + of_tensor.get(tensor, Work(loads=1))
         case Call(function):

@@ -99,6 +99,16 @@ def f(float(3, 4) a, float(2, 4) b) -> (float(5) y) {
     assert [s.tensor for s in definition.body] == ["t", "t", "t", "y"]
 
 
+def test_temporary_in_parts_is_first_written_as_a_whole():
+    definition = pieces("""
+def f(float(4) a, float(3) b) -> (float(7) y) {
+  t(i) = i >= 2 && i < 6 ? a(i - 2) : 1.5 where i in 0:7
+  y(i) = t(6 - i) where i in 0:7
+}""")
+    assert [str(s.value) for s in definition.body[:1]] == ["Const(value=1.5)"]
+    assert [s.tensor for s in definition.body] == ["t", "t", "y"]
+
+
 def test_condition_on_two_variables_stays():
     definition = pieces("""
 def f(float(4, 4) x) -> (float(4, 4) y) {
