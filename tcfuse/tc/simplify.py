@@ -132,10 +132,10 @@ class Simplifier:
 
     def _divide(self, node: Binary, value: Affine, divisor: int) -> Expr:
         """Floor division and remainder: multiples of the divisor are taken out."""
-        whole = Affine.of(
-            {n: c for n, c in value.terms if c % divisor == 0},
-            value.constant - value.constant % divisor,
-        )
+        whole = Affine.of({n: c for n, c in value.terms if c % divisor == 0})
+        low, _ = self.bounds_of(value - whole)
+        base = low.constant if low.is_constant else value.constant
+        whole += base - base % divisor
         rest = value - whole
         low, high = self.bounds_of(rest)
         if low.never_negative and (high * -1 + (divisor - 1)).never_negative:
