@@ -49,20 +49,16 @@ template <class V, class... R>
 TCF_INLINE V largest(V a, R... rest) {
   return fmax(fabs(a), largest(rest...));
 }
-template <class V, class... R>
-TCF_INLINE V any_inf(V r, R... all) {
-  native<V> m = largest(all...) == inf<V>();
-  return blend<V>(m, inf<V>(), r);
-}
-// sqrt(a^2 + b^2 + ...): floats by doubles.
-template <class V, class... R>
+// sqrt(a^2 + b^2 + ...), or its inverse; floats by doubles.
+template <bool Inverse, class V, class... R>
 TCF_INLINE V norm(V a, R... rest) {
+  V r;
   if constexpr (same<elem<V>, float>) {
     typedef with_elem<V, double> D;
     auto square = [](V v) { D d = cast<double>(v); return D(d * d); };
     D s = square(a);
     ((s = s + square(rest)), ...);
-    return any_inf(cast<float>(sqrt(s)), a, rest...);
+    r = cast<float>(Inverse ? D(cst<D>(1) / sqrt(s)) : sqrt(s));
   } else {
     V inverse, power = power_near(largest(a, rest...), inverse);
     auto square = [&](V v) { return exact_product(V(v * inverse), V(v * inverse)); };
@@ -72,32 +68,35 @@ TCF_INLINE V norm(V a, R... rest) {
       s = {t.high, t.low + (s.low + q.low)};
     };
     (more(rest), ...);
-    return any_inf(V(sqrt(s.high + s.low) * power), a, rest...);
+    V root = sqrt(s.high + s.low);
+    r = Inverse ? V(inverse / root) : V(root * power);
   }
+  const V end = Inverse ? cst<V>(0) : inf<V>();  // an infinity wins over a NaN
+  return blend<V>(largest(a, rest...) == inf<V>(), end, r);
 }
 template <class V>
 TCF_INLINE V hypot(V a, V b) {
-  return norm(a, b);
+  return norm<false>(a, b);
 }
 template <class V>
 TCF_INLINE V norm3d(V a, V b, V c) {
-  return norm(a, b, c);
+  return norm<false>(a, b, c);
 }
 template <class V>
 TCF_INLINE V norm4d(V a, V b, V c, V d) {
-  return norm(a, b, c, d);
+  return norm<false>(a, b, c, d);
 }
 template <class V>
 TCF_INLINE V rhypot(V a, V b) {
-  return cst<V>(1) / norm(a, b);
+  return norm<true>(a, b);
 }
 template <class V>
 TCF_INLINE V rnorm3d(V a, V b, V c) {
-  return cst<V>(1) / norm(a, b, c);
+  return norm<true>(a, b, c);
 }
 template <class V>
 TCF_INLINE V rnorm4d(V a, V b, V c, V d) {
-  return cst<V>(1) / norm(a, b, c, d);
+  return norm<true>(a, b, c, d);
 }
 template <class V>
 TCF_INLINE V fdivide(V a, V b) {

@@ -160,7 +160,8 @@ TCF_INLINE V erfcinv(V x) {
 template <class V>
 TCF_INLINE V normcdf(V x) {
   if constexpr (same<elem<V>, float>) {
-    return cast<float>(normcdf(cast<double>(x)));
+    V r = cast<float>(normcdf(cast<double>(x)));
+    return blend<V>(r < cst<V>(format<float>::least), cst<V>(0), r);
   } else {
     const V most = cst<V>(60), root = cst<V>(-0.70710678118654752440);
     V b = blend<V>(fabs(x) > most, copysign(most, x), x);

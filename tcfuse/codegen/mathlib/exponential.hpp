@@ -164,9 +164,9 @@ TCF_INLINE V tanh(V x) {
     V r = mad(n, cst<V>(-0.693147180559945309417), a + a);
     V p = poly(r, 0.008290317499, 0.04189792702, 0.1666763614, 0.4999914955, 0.9999997072, 1);
     V large = one - cst<V>(2) / mad(p, exp2_whole(n), one);
-    V z = x * x;
+    V z = a * a;
     V q = poly(z, -0.005895164592, 0.02079597714, -0.05378383188, 0.1333192415, -0.33333298);
-    return blend<V>(a < cst<V>(0.6), mad(q, z * x, x), copysign(large, x));
+    return copysign(V(blend<V>(a < cst<V>(0.6), mad(q, z * a, a), large)), x);
   } else {
     V e = expm1_quarter(a + a);
     return blend<V>(a < negligible<V>(), x, copysign(V(e / (e + cst<V>(0.5))), x));

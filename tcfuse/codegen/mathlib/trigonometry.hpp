@@ -23,6 +23,20 @@ TCF_INLINE V sin_reduced(V r) {
   return mad(q, z * r, r);
 }
 
+// cos on [-0.8, 0.8]: 1 - z/2 + z^2 q(z), z = r^2, degree 8 (2^-32.9); 16 (2^-74.7).
+template <class V>
+TCF_INLINE V cos_reduced(V r) {
+  V z = r * r, q;
+  if constexpr (same<elem<V>, float>) {
+    q = poly(z, 2.442572011e-5, -0.001388725182, 0.04166664437);
+  } else {
+    q = poly(z, 4.736911127772409882e-14, -1.147026607411258696e-11, 2.087675412013791267e-9,
+             -2.75573192142506776e-7, 0.00002480158730156878685, -0.001388888888888887096,
+             0.0416666666666666666);
+  }
+  return mad(q, z * z, mad(cst<V>(-0.5), z, cst<V>(1)));
+}
+
 #if TCF_FUSED
 // x - n pi.  The first product is a multiple of x's and pi's units, so the first step is exact.
 template <class V>
@@ -81,7 +95,11 @@ TCF_NOINLINE double reduce_large(double x, int* q) {
     g = -g;
     f = ~f + (g == 0);
   }
-  double r = (double(f) * 0x1p-64 + double(g) * 0x1p-128) * 1.57079632679489661923;
+  // The fraction as a pair, times pi / 2 as a pair.
+  double whole = double(f), rest = double(int64_t(f - uint64_t(whole))) + double(g) * 0x1p-64;
+  twin<double> p = exact_product(whole, 1.57079632679489661923);
+  p.low += whole * 6.123233995736766036e-17 + rest * 1.57079632679489661923;
+  double r = (p.high + p.low) * 0x1p-64;
   bool negative = u >> 63;
   *q = (negative ? -quadrant : quadrant) & 3;
   return up != negative ? -r : r;
@@ -92,14 +110,14 @@ TCF_NOINLINE double sin_large(double x, int quarters) {
   int q;
   double r = reduce_large(x, &q);
   q += quarters;
-  double s = sin_reduced(q & 1 ? 1.57079632679489661923 - fabs(r) : r);
+  double s = q & 1 ? cos_reduced(r) : sin_reduced(r);
   return q & 2 ? -s : s;
 }
 TCF_NOINLINE double tan_large(double x) {
   if (!(fabs(x) < inf<double>())) return x - x;
   int q;
   double r = reduce_large(x, &q);
-  double s = sin_reduced(r), c = sin_reduced(1.57079632679489661923 - fabs(r));
+  double s = sin_reduced(r), c = cos_reduced(r);
   return q & 1 ? -c / s : s / c;
 }
 
@@ -145,20 +163,6 @@ TCF_INLINE V cos(V x) {
     }
   }
   return y;
-}
-
-// cos on [-0.8, 0.8]: 1 - z/2 + z^2 q(z), z = r^2, degree 8 (2^-32.9); 16 (2^-74.7).
-template <class V>
-TCF_INLINE V cos_reduced(V r) {
-  V z = r * r, q;
-  if constexpr (same<elem<V>, float>) {
-    q = poly(z, 2.442572011e-5, -0.001388725182, 0.04166664437);
-  } else {
-    q = poly(z, 4.736911127772409882e-14, -1.147026607411258696e-11, 2.087675412013791267e-9,
-             -2.75573192142506776e-7, 0.00002480158730156878685, -0.001388888888888887096,
-             0.0416666666666666666);
-  }
-  return mad(q, z * z, mad(cst<V>(-0.5), z, cst<V>(1)));
 }
 
 // sin / cos of the remainder by pi / 2, or -cos / sin after an odd multiple.
