@@ -7,6 +7,8 @@ warm run measures nothing.
 from __future__ import annotations
 
 import functools
+import logging
+import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,6 +30,9 @@ from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.store import Store, key_of, tool_digest
+
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,13 @@ def verify_all(trial: Trial, progress: Callable[[str], None]) -> dict[str, Verif
             subject = Subject(
                 model, nodes[name], trial.library, compiled.definition(), interface
             )
-            record = asdict(verify_kernel(subject))
+            try:
+                record = asdict(verify_kernel(subject))
+            except Exception as error:  # the same border as where kernels are compiled
+                log.warning("internal error in verifying %s", name, exc_info=True)
+                text = " ".join(f"{type(error).__name__}: {error}".split())
+                found[name] = Verification(f"internal error: {text[:300]}", math.inf, 0.0, 0)
+                continue
             trial.store.put("verifications", key, record)
         found[name] = Verification(**record)
     return found

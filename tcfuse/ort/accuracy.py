@@ -92,7 +92,8 @@ def compare(
         return Comparison(f"shape {ours.shape} instead of {original.shape}", math.inf, 0.0)
     if ours.size == 0:
         return Comparison("", 0.0, 0.0)
-    exact = exact.reshape(original.shape)
+    exact = np.atleast_1d(exact.reshape(original.shape))
+    ours, original = np.atleast_1d(ours), np.atleast_1d(original)
     if not dtype.is_float:
         return _integers(ours, original, exact)
     with np.errstate(all="ignore"):

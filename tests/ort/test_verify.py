@@ -40,6 +40,11 @@ def test_twice_the_originals_error_is_accepted_and_more_is_not():
     assert "error 0.003 relative to the largest value, the original has 0.001" in problem
 
 
+def test_scalars_are_compared():
+    nan = np.array(math.nan, np.float32)
+    assert not compare(nan, nan, np.array(math.nan), FLOAT, 1).verdict
+
+
 @pytest.mark.parametrize("ours", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_where_the_original_is_fails(ours):
     assert compare(f32(ours), f32(1), np.ones(1), FLOAT, 1).problem
