@@ -1,0 +1,111 @@
+"""ONNX's own cases for single operators, and how near a result must be to what they expect."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.case import node as node_cases
+
+from tcfuse import opdef
+from tcfuse.errors import UnsupportedError
+from tcfuse.types import DType, TensorType
+
+
+def tolerance(dtype: DType, *, rounds: bool) -> dict[str, float]:
+    """How far a result may be from ONNX's, which was computed in the case's own precision.
+
+    Args:
+        dtype: The result's type.
+        rounds: Integers are rounded floats, and another precision breaks ties differently.
+    """
+    relative = {
+        DType.FLOAT16: 2e-3,
+        DType.BFLOAT16: 1.6e-2,
+        DType.FLOAT32: 1e-5,
+        DType.FLOAT64: 1e-7,
+    }
+    if dtype in relative:
+        return {"rtol": relative[dtype], "atol": relative[dtype]}
+    return {"rtol": 0.0, "atol": 1.0 if rounds and dtype is not DType.BOOL else 0.0}
+
+
+def array_of(value: Any) -> np.ndarray:
+    """A case's datum as an array.
+
+    Raises:
+        UnsupportedError: It is a sequence or absent.
+    """
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if not isinstance(value, np.ndarray | np.generic):
+        raise UnsupportedError(f"a {type(value).__name__} is not a tensor")
+    return np.asarray(value)
+
+
+def type_of(array: np.ndarray | np.generic) -> TensorType:
+    """The type of an array."""
+    dtype = next((d for d in DType if d.numpy == array.dtype), None)
+    if dtype is None:
+        raise UnsupportedError(f"no element type {array.dtype}")
+    return TensorType(dtype, array.shape)
+
+
+def agree(got: np.ndarray, want: np.ndarray, *, rounds: bool) -> None:
+    """Compare a result with what ONNX expects, in double precision."""
+    assert got.shape == want.shape
+    dtype = type_of(want).dtype
+    if dtype.is_float:
+        with np.errstate(over="ignore"):  # float64 results of a definition, as their type
+            got = got.astype(want.dtype).astype(np.float64)
+        want = want.astype(np.float64)
+    elif dtype is not DType.BOOL:
+        got, want = got.astype(object), want.astype(object)
+    limits = tolerance(dtype, rounds=rounds)
+    compare = np.testing.assert_allclose if dtype.is_float else assert_integers_close
+    compare(got, want, **limits)
+
+
+def assert_integers_close(
+    got: np.ndarray, want: np.ndarray, *, rtol: float, atol: float
+) -> None:
+    """Compare integers exactly, of whatever width, up to an absolute difference."""
+    if atol == 0:
+        np.testing.assert_array_equal(got, want)
+    else:
+        assert np.max(np.abs(got - want), initial=0) <= atol
+
+
+def hopeless(module: str) -> bool:
+    """Whether a module makes cases of one operator that has no definition and no body.
+
+    They could only be refused, and making those of the pools takes seconds.
+    """
+    names = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
+    op_type = next((name for name in names if name.lower() == module), None)
+    if op_type is None or any(d.op_type == op_type for d in opdef.registered()):
+        return False
+    schema = onnx.defs.get_schema(op_type)
+    return not (schema.has_function or schema.has_context_dependent_function)
+
+
+def cases(skipped: list[str]) -> Iterator[Any]:
+    """ONNX's cases, made without the warnings NumPy has about overflows in them.
+
+    Args:
+        skipped: Receives the modules whose cases are not made.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.iter_modules(node_cases.__path__):
+            if hopeless(module.name):
+                skipped.append(module.name)
+            else:
+                importlib.import_module(f"{node_cases.__name__}.{module.name}")
+        yield from node_cases._NodeTestCases
