@@ -31,7 +31,6 @@ from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.store import Store, key_of, tool_digest
 
-
 log = logging.getLogger(__name__)
 
 
