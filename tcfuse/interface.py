@@ -22,12 +22,12 @@ class Interface:
     Attributes:
         inputs: In the order of the node's inputs.
         outputs: In the order of the node's outputs.
-        sizes: Every size name, in the order in which kernels receive the values.  A name is bound
-            by the first input dimension that consists of it alone; every other dimension of every
-            input must then agree (checked once a call).
+        sizes: Every size name, in the order in which kernels receive the values.  The first
+            input dimension that consists of a name alone binds it; every other dimension of
+            every input must then agree (checked once a call).
         derived: For each name no input dimension consists of: its value as a C expression over
             names that come earlier in ``sizes`` (``"H * W"``).
-        checks: C conditions over the names that must hold, with the sentence to report otherwise.
+        checks: C conditions over the names that must hold, with the sentence to report if not.
     """
 
     inputs: tuple[Port, ...]

@@ -44,7 +44,8 @@ class OpCall:
         inputs: Type of each input; ``None`` when it is absent (or beyond the last one given).
         outputs: Type of each output; ``None`` when it is unused.
         attributes: By name; tensors as arrays, strings as ``str``.
-        constants: Value of each input that is a constant of at most 4096 elements, else ``None``.
+        constants: Value of each input that is a constant of at most 4096 elements; ``None`` for
+            the others.
     """
 
     op_type: str
@@ -129,7 +130,7 @@ def onnx_op(
 
 def _load() -> None:
     """Import every module of ``op_library`` once, so that all definitions are registered."""
-    global _loaded  # noqa: PLW0603 - discovery runs once per process
+    global _loaded
     if not _loaded:
         _loaded = True
         package = importlib.import_module("op_library")

@@ -63,7 +63,7 @@ class BodyWriter:
         else:
             self._store(target, subscripts, value, lines, lane)
 
-    # ------------------------------------------------------------------ writing elements
+    # -------------------------------------------------------------- writing elements
 
     def _store(
         self,
@@ -158,7 +158,7 @@ class BodyWriter:
                     text = f"tcf::or_(tcf::not_({first}), {plain_text})"
         lines.add(f"{name} = {combined(operator, name, text, dtype)};")
 
-    # ------------------------------------------------------------------ reading elements
+    # -------------------------------------------------------------- reading elements
 
     def read(self, tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
         """The element at an offset that is known to lie inside the tensor."""
@@ -208,10 +208,8 @@ class BodyWriter:
             f"tcf::iota<int64_t, {lane.width}>())"
         )
 
-    def _gathered(
-        self, tensor: Tensor, index: str, lane: LaneLoop, wanted: str | None
-    ) -> str:
-        """The raw elements at ``index`` where ``wanted`` holds (everywhere in use if ``None``)."""
+    def _gathered(self, tensor: Tensor, index: str, lane: LaneLoop, wanted: str | None) -> str:
+        """The raw elements at ``index`` where ``wanted`` holds (everywhere if ``None``)."""
         conditions = [] if wanted is None else [wanted]
         if lane.partial is not None:
             conditions.append(f"tcf::first_lanes<{lane.width}>({lane.partial})")
@@ -286,7 +284,7 @@ class _Evaluation:
         return Value(f"int64_t({value})", Weak.INT)
 
     def _named(self, value: Value, stem: str, *, always: bool = False) -> Value:
-        """The value under a name once its text has grown, uniform ones before the lanes loop."""
+        """The value under a name once its text has grown; uniform before the lanes loop."""
         short = len(value.text) < 90 and value.text.count("tcf::") < 3
         if value.trivial or (short and not always):
             return value
@@ -300,7 +298,7 @@ class _Evaluation:
         self.lines.add(f"const auto {name} = {value.text};")
         return Value(name, value.type, value.varying)
 
-    # ------------------------------------------------------------------ accesses
+    # -------------------------------------------------------------- accesses
 
     def _access(self, access: Access) -> Value:
         tensor = self.writer.tensors[access.tensor]
@@ -329,7 +327,7 @@ class _Evaluation:
     def _at_index(
         self, tensor: Tensor, affine: Polynomial, computed: list[tuple[Value, Polynomial, int]]
     ) -> Value:
-        """A read at an index that is the same for all lanes: checked once, then like any other."""
+        """A read at an index that all lanes share: checked once, then like any other."""
         lines = self.lines_for(Value("", Weak.INT))
         for value, stride, position in computed:
             index = converted(value, DType.INT64)
@@ -387,7 +385,9 @@ class _Evaluation:
         terms, checks = [f"({affine})"], []
         for value, stride, position in computed:
             index = self.writer.names.fresh("at")
-            self.lines_for(value).add(f"const int64_t {index} = {converted(value, DType.INT64)};")
+            self.lines_for(value).add(
+                f"const int64_t {index} = {converted(value, DType.INT64)};"
+            )
             terms.append(f"{index} * ({stride})")
             checks.append(self._scalar_inside(index, tensor, position))
         for value, _, position in loose:
@@ -427,7 +427,9 @@ class _Evaluation:
         wanted = f"tcf::first_lanes<{width}>({lane.partial or width})"
         for key, expected in guard:
             condition = spread(self._condition(key), DType.BOOL, width)
-            wanted = f"tcf::and_({wanted}, {condition if expected else f'tcf::not_({condition})'})"
+            wanted = (
+                f"tcf::and_({wanted}, {condition if expected else f'tcf::not_({condition})'})"
+            )
         index = self.writer.lane_index(affine, lane)
         for value, _, position in loose:
             size = from_size(tensor.shape[position])

@@ -6,6 +6,7 @@ Polyhedra", TOPLAS 37(4), 2015.
 
 from __future__ import annotations
 
+import re
 from functools import reduce
 
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node
@@ -34,38 +35,33 @@ def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tr
 
 
 def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
-    pieces: list[isl.Set] = []
-    scop.domain.foreach_set(
-        lambda s: pieces.append(s) if s.get_tuple_name() in names else None
-    )
-    domain = reduce(lambda a, b: a.union(b), (isl.UnionSet.from_set(p) for p in pieces))
     build = isl.AstBuild.from_context(scop.parameters)
+    domain = isl.part_of(scop.domain, names)
     node = build.node_from_schedule(to_isl(Domain(domain, child)))
     return _block(node, frozenset())
 
 
 def _block(node: isl.AstNode, marks: frozenset[str]) -> Block:
-    types = isl.ast_node_type
-    kind = node.get_type()
-    if kind == types.block:
+    kind = isl.kind_of(node)
+    if kind == "block":
         children = node.block_get_children()
         return tuple(
             item
             for k in range(children.n_ast_node())
             for item in _block(children.get_ast_node(k), marks)
         )
-    if kind == types.mark:
+    if kind == "mark":
         name = node.mark_get_id().get_name()
         return _block(node.mark_get_node(), marks | {name})
-    if kind == types.for_:
+    if kind == "for_":
         return _loop(node, marks)
-    if kind == types.if_:
+    if kind == "if_":
         otherwise: Block = ()
         if node.if_has_else_node():
             otherwise = _block(node.if_get_else_node(), marks)
         condition = _condition(node.if_get_cond())
         return (Guard(condition, _block(node.if_get_then_node(), marks), otherwise),)
-    assert kind == types.user, f"unexpected AST node {kind}"
+    assert kind == "user", f"unexpected AST node {kind}"
     return (_instance(node.user_get_expr()),)
 
 
@@ -79,7 +75,7 @@ def _loop(node: isl.AstNode, marks: frozenset[str]) -> Block:
     assert step == 1, f"loop {iterator} has step {step}"
     condition = node.for_get_cond()
     bound = _polynomial(condition.op_get_arg(1))
-    inclusive = condition.op_get_type() == isl.ast_expr_op_type.le
+    inclusive = isl.operation_of(condition) == "le"
     high = bound + Polynomial.constant(int(inclusive))
     body = _block(node.for_get_body(), frozenset())
     return (Loop(iterator, low, high, body, LANES in marks, PARALLEL in marks),)
@@ -105,15 +101,15 @@ def _put(polynomial: Polynomial, name: str, value: Polynomial) -> Polynomial:
     for monomial, coefficient in polynomial.terms:
         product = Polynomial.constant(coefficient)
         for factor in monomial:
-            plain = value if factor == name else Polynomial.factor(_put_text(factor, name, value))
+            plain = (
+                value if factor == name else Polynomial.factor(_put_text(factor, name, value))
+            )
             product = product * plain
         total = total + product
     return total
 
 
 def _put_text(text: str, name: str, value: Polynomial) -> str:
-    import re
-
     return re.sub(rf"\b{re.escape(name)}\b", f"({value})", text)
 
 
@@ -124,49 +120,49 @@ def _instance(call: isl.AstExpr) -> Instance:
 
 
 def _polynomial(expr: isl.AstExpr) -> Polynomial:
-    kinds = isl.ast_expr_type
-    kind = expr.get_type()
-    if kind == kinds.id:
+    kind = isl.kind_of(expr)
+    if kind == "id":
         return Polynomial.factor(expr.get_id().get_name())
-    if kind == kinds.int:
+    if kind == "int":
         return Polynomial.constant(int(expr.get_val().to_python()))
     return _operation(expr)
 
 
 def _operation(expr: isl.AstExpr) -> Polynomial:
-    ops = isl.ast_expr_op_type
-    kind = expr.op_get_type()
+    kind = isl.operation_of(expr)
     parts = [expr.op_get_arg(k) for k in range(expr.op_get_n_arg())]
-    if kind in (ops.cond, ops.select):
+    if kind in ("cond", "select"):
         condition, then, otherwise = _condition(parts[0]), parts[1], parts[2]
         text = f"(({condition}) ? ({_polynomial(then)}) : ({_polynomial(otherwise)}))"
         return Polynomial.factor(text)
     values = [_polynomial(part) for part in parts]
-    if kind == ops.minus:
+    if kind == "minus":
         return -values[0]
-    if kind == ops.add:
+    if kind == "add":
         return values[0] + values[1]
-    if kind == ops.sub:
+    if kind == "sub":
         return values[0] - values[1]
-    if kind == ops.mul:
+    if kind == "mul":
         return values[0] * values[1]
-    if kind in (ops.fdiv_q, ops.pdiv_q, ops.div):
+    if kind in ("fdiv_q", "pdiv_q", "div"):
         return floor_divided(values[0], values[1].number or 1)
-    if kind in (ops.pdiv_r, ops.zdiv_r):
+    if kind in ("pdiv_r", "zdiv_r"):
         divisor = values[1].number or 1
         return values[0] - Polynomial.constant(divisor) * floor_divided(values[0], divisor)
-    assert kind in (ops.min, ops.max), f"unexpected operation {kind}"
-    name = "min_" if kind == ops.min else "max_"
-    text = reduce(lambda a, b: f"tcf::{name}<int64_t>({a}, {b})", (str(v) for v in values))
+    assert kind in ("min", "max"), f"unexpected operation {kind}"
+    text = reduce(lambda a, b: f"tcf::{kind}_<int64_t>({a}, {b})", (str(v) for v in values))
     return Polynomial.factor(text)
 
 
 def _condition(expr: isl.AstExpr) -> str:
-    ops = isl.ast_expr_op_type
-    symbols = {ops.eq: "==", ops.le: "<=", ops.lt: "<", ops.ge: ">=", ops.gt: ">"}
-    kind = expr.op_get_type()
-    if kind in (ops.and_, ops.and_then, ops.or_, ops.or_else):
-        joint = " && " if kind in (ops.and_, ops.and_then) else " || "
-        return joint.join(f"({_condition(expr.op_get_arg(k))})" for k in range(expr.op_get_n_arg()))
+    symbols = {"eq": "==", "le": "<=", "lt": "<", "ge": ">=", "gt": ">"}
+    kind = isl.operation_of(expr)
+    if kind in ("and_", "and_then", "or_", "or_else"):
+        joint = " && " if kind in ("and_", "and_then") else " || "
+        return joint.join(
+            f"({_condition(expr.op_get_arg(k))})" for k in range(expr.op_get_n_arg())
+        )
     assert kind in symbols, f"unexpected condition {kind}"
-    return f"{_polynomial(expr.op_get_arg(0))} {symbols[kind]} {_polynomial(expr.op_get_arg(1))}"
+    return (
+        f"{_polynomial(expr.op_get_arg(0))} {symbols[kind]} {_polynomial(expr.op_get_arg(1))}"
+    )

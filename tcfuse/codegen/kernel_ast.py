@@ -36,7 +36,7 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One instance of a statement; ``position`` gives its iterators over the loops around it."""
+    """One instance of a statement; ``position`` holds its iterators' values."""
 
     statement: str
     position: tuple[Polynomial, ...]

@@ -113,7 +113,8 @@ class NestWriter:
         """Iterators of the next turn."""
         text = f"++{chain[0].iterator};"
         for loop in chain[1:]:
-            text = f"if (++{loop.iterator} == {loop.high}) {{ {loop.iterator} = {loop.low}; {text} }}"
+            name = loop.iterator
+            text = f"if (++{name} == {loop.high}) {{ {name} = {loop.low}; {text} }}"
         lines.add(text)
 
     def _parallel_lanes(self, loop: Loop) -> PhaseBody:
@@ -197,7 +198,7 @@ class NestWriter:
         return uniform(loop.body)
 
     def _lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
-        """A vector loop over ``loop``; ``whole`` is the extent that the lane count is chosen by."""
+        """A vector loop over ``loop``; ``whole`` is the extent that chooses the lane count."""
         width = self.names.fresh("L")
         widest = widest_bytes(self._dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
@@ -213,7 +214,8 @@ class NestWriter:
         unrolled = copies if lane.accumulators else 1
         steps.add(f"int64_t {base} = {loop.low};")
         if unrolled > 1:
-            head = f"for (; {base} + {unrolled} * {width} <= {loop.high}; {base} += {unrolled} * {width})"
+            step = f"{unrolled} * {width}"
+            head = f"for (; {base} + {step} <= {loop.high}; {base} += {step})"
             with steps.braces(head):
                 for copy in range(unrolled):
                     self._copy(loop, base, copy, steps, lane, copies=unrolled)
@@ -252,7 +254,7 @@ class NestWriter:
         return self.unroll if self._work(body) <= MOST_UNROLLED_WORK else 2
 
     def _registers(self, loop: Loop, whole: Polynomial) -> int:
-        """Registers a value of each lane takes; several when loops inside add up few operations."""
+        """Registers a value of each lane takes; several when inner loops do little work."""
         if not loops(loop.body) or whole.number is None:
             return 1
         rows = any(

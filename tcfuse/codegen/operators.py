@@ -129,5 +129,3 @@ def _arithmetic(operator: str, a: str, b: str, dtype: DType) -> str:
         return f"({a} {operator} {b})"
     names = {"+": "add", "-": "sub", "*": "mul", "/": "floor_div", "%": "floor_mod"}
     return f"tcf::{names[operator]}({a}, {b})"
-
-

@@ -125,7 +125,9 @@ def arrange(
     lines: list[str] = []
     for position, name in enumerate(checked.inputs):
         t = tensors[name]
-        lines.append(f"const {t.raw}* __restrict {t.name} = (const {t.raw}*)tensors[{position}];")
+        lines.append(
+            f"const {t.raw}* __restrict {t.name} = (const {t.raw}*)tensors[{position}];"
+        )
     for position, name in enumerate(checked.outputs, len(checked.inputs)):
         t = tensors[name]
         lines.append(f"{t.raw}* __restrict {t.name} = ({t.raw}*)tensors[{position}];")

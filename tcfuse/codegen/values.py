@@ -1,4 +1,4 @@
-"""Typed C++ expressions: literals, conversions, and one value for all lanes against one each."""
+"""Typed C++ expressions: literals, conversions, and one value for all lanes or one each."""
 
 from __future__ import annotations
 
@@ -78,7 +78,9 @@ def _float_text(value: float, dtype: DType) -> str:
         shown = value if dtype is DType.FLOAT64 else float(np.float32(value))
     if math.isinf(shown):
         return f"{'-' if shown < 0 else ''}__builtin_inf{suffix}()"
-    text = repr(shown) if dtype is DType.FLOAT64 else np.format_float_scientific(np.float32(shown))
+    text = (
+        repr(shown) if dtype is DType.FLOAT64 else np.format_float_scientific(np.float32(shown))
+    )
     if "e" not in text and "." not in text:
         text += ".0"
     return f"({text}{suffix})" if text.startswith("-") else f"{text}{suffix}"

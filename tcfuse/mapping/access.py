@@ -48,4 +48,6 @@ def _subscript(expr: Expr, lets: Mapping[str, Expr]) -> Polynomial:
                 else:
                     names.add(node.name)
     known = None if seen & lets.keys() else polynomial(expr, {})
-    return known if known is not None else Polynomial.factor(f"data({', '.join(sorted(names))})")
+    return (
+        known if known is not None else Polynomial.factor(f"data({', '.join(sorted(names))})")
+    )

@@ -27,14 +27,16 @@ from tcfuse.types import Size, TensorType
 
 
 def with_accumulators(checked: CheckedDef) -> CheckedDef:
-    """``checked`` with every reduction into a returned or 16-bit tensor going through a temporary."""
+    """``checked`` with a temporary for each reduction into a returned or 16-bit tensor."""
     returned = set(checked.outputs)
     names: dict[str, str] = {}
     types = dict(checked.tensors)
     for item in checked.statements:
         target = item.comprehension.tensor
         kind = types[target]
-        if item.comprehension.assign.is_reduction and (target in returned or kind.dtype.is_half):
+        if item.comprehension.assign.is_reduction and (
+            target in returned or kind.dtype.is_half
+        ):
             names[target] = f"{target}_acc"
     if not names:
         return checked

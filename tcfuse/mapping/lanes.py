@@ -16,10 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
-from tcfuse.mapping.legality import among, carries_nothing, domain_of, inside, member
-from tcfuse.poly.rows import iterator_of
+from tcfuse.mapping.legality import among, carries_nothing, inside, member
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
 from tcfuse.poly.volume import domain_volume, value_of
@@ -88,7 +88,7 @@ class _Mapper:
             isinstance(n, Band) for n in below(band.child)
         ):
             return False
-        pairs = among(self.ordered, domain_of(self.scop.domain, statements))
+        pairs = among(self.ordered, isl.part_of(self.scop.domain, statements))
         pairs = inside(pairs, [b.schedule for b in outer])
         others = [member(band, k) for k in range(band.depth) if k != position]
         return carries_nothing(inside(pairs, others), member(band, position))

@@ -32,15 +32,3 @@ def carries_nothing(relation: isl.UnionMap, schedule: isl.MultiUnionPwAff) -> bo
     if relation.is_empty():
         return True
     return bool(relation.subtract(relation.eq_at_multi_union_pw_aff(schedule)).is_empty())
-
-
-def domain_of(instances: isl.UnionSet, statements: Sequence[str]) -> isl.UnionSet:
-    """The instances of ``statements``."""
-    found: list[isl.Set] = []
-    instances.foreach_set(
-        lambda s: found.append(s) if s.get_tuple_name() in statements else None
-    )
-    total = isl.UnionSet.from_set(found[0])
-    for piece in found[1:]:
-        total = total.union(isl.UnionSet.from_set(piece))
-    return total

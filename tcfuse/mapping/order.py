@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tcfuse.mapping.access import touches
-from tcfuse.poly.rows import iterator_of
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.tree import Band, Domain, Filter, Mark, Sequence, Tree
 from tcfuse.poly.volume import TYPICAL

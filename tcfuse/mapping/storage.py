@@ -1,8 +1,8 @@
 """Where temporaries live: a register, a row buffer, or, if it must be, a whole tensor.
 
-A temporary all of whose accesses lie inside the same iterations of some loops needs only the part
-that one iteration touches.  The dimensions those iterations determine are dropped; when none is
-left the temporary is a scalar (one for each lane, inside a lanes loop).
+A temporary all of whose accesses lie inside the same iterations of some loops needs only the
+part that one iteration touches.  The dimensions those iterations determine are dropped; when
+none is left the temporary is a scalar (one for each lane, inside a lanes loop).
 
 Source: array contraction, as in Darte and Huard, "New Complexity Results on Array Contraction",
 2005; "The Next 700 Accelerated Layers", section 4.5 (private promotion).
@@ -10,12 +10,13 @@ Source: array contraction, as in Darte and Huard, "New Complexity Results on Arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from enum import Enum
 
 from tcfuse.mapping.lanes import LANES, PARALLEL
-from tcfuse.mapping.legality import among, carries_nothing, domain_of, inside
+from tcfuse.mapping.legality import among, carries_nothing, inside, member
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
@@ -74,10 +75,10 @@ def place_temporaries(
 
 
 def _place(
-    scop: Scop, dependences: Dependences, tree: Domain, tensor: str, users: Sequence[str]
+    scop: Scop, dependences: Dependences, tree: Domain, tensor: str, users: Seq[str]
 ) -> Buffer:
     loops = _common_loops(tree.child, set(users))
-    pairs = among(dependences.all, domain_of(scop.domain, users))
+    pairs = among(dependences.all, isl.part_of(scop.domain, users))
     pairs = _through(scop, pairs, tensor)
     prefix: list[_Loop] = []
     for loop in loops:
@@ -108,7 +109,7 @@ def _accesses(scop: Scop, tensor: str) -> isl.UnionMap:
     return total
 
 
-def _determined(scop: Scop, prefix: Sequence[_Loop], tensor: str, dimension: int) -> bool:
+def _determined(scop: Scop, prefix: Seq[_Loop], tensor: str, dimension: int) -> bool:
     """Whether an iteration of ``prefix`` touches one index only along ``dimension``."""
     touched = _accesses(scop, tensor)
     combined: isl.UnionMap | None = None
@@ -130,17 +131,19 @@ def _determined(scop: Scop, prefix: Sequence[_Loop], tensor: str, dimension: int
     return bool(combined.apply_domain(position).is_single_valued())
 
 
-def _common_loops(tree: Tree, users: set[str], flags: frozenset[str] = frozenset()) -> list[_Loop]:
+def _common_loops(
+    tree: Tree, users: set[str], flags: frozenset[str] = frozenset()
+) -> list[_Loop]:
     """The loops around every statement of ``users``, outermost first."""
     match tree:
         case Mark(name, child):
             return _common_loops(child, users, flags | {name})
-        case Band(schedule, _, coincident, child):
+        case Band():
             loops = [
-                _Loop(_member(schedule, k), LANES in flags, PARALLEL in flags)
-                for k in range(len(coincident))
+                _Loop(member(tree, k), LANES in flags, PARALLEL in flags)
+                for k in range(tree.depth)
             ]
-            return [*loops, *_common_loops(child, users)]
+            return [*loops, *_common_loops(tree.child, users)]
         case Sequence(filters):
             for f in filters:
                 if users <= set(f.statements):
@@ -150,14 +153,10 @@ def _common_loops(tree: Tree, users: set[str], flags: frozenset[str] = frozenset
             return []
 
 
-def _member(schedule: isl.MultiUnionPwAff, position: int) -> isl.MultiUnionPwAff:
-    width = schedule.dim(isl.dim_type.out)
-    schedule = schedule.drop_dims(isl.dim_type.out, position + 1, width - position - 1)
-    return schedule.drop_dims(isl.dim_type.out, 0, position)
-
-
 def _same_nest(tree: Tree, users: set[str]) -> bool:
     """Whether all users run in one phase of the kernel."""
     if isinstance(tree, Sequence):
-        return any(_same_nest(f.child, users) for f in tree.filters if users <= set(f.statements))
+        return any(
+            _same_nest(f.child, users) for f in tree.filters if users <= set(f.statements)
+        )
     return not isinstance(tree, Filter)

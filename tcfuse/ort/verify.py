@@ -122,9 +122,9 @@ def _over_feeds(
             problem = f"{ports[k].name} of {fill}: {found.verdict}"
             return Verification(problem, found.error, found.original_error, runs)
     normal = [found for (_, fill), found in worst.items() if fill == "normal"]
-    error = max((found.error for found in normal), default=0.0)
-    theirs = max((found.original_error for found in normal), default=0.0)
-    return Verification("", error, theirs, runs)
+    ours_worst = max((found.error for found in normal), default=0.0)
+    theirs_worst = max((found.original_error for found in normal), default=0.0)
+    return Verification("", ours_worst, theirs_worst, runs)
 
 
 def exact_outputs(

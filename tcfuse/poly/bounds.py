@@ -33,7 +33,9 @@ def check_bounds(scop: Scop) -> tuple[int, int]:
     return proved, at_run_time
 
 
-def stays_inside(scop: Scop, statement: Statement, access: Access, position: int) -> bool | None:
+def stays_inside(
+    scop: Scop, statement: Statement, access: Access, position: int
+) -> bool | None:
     """Whether one subscript lies inside its dimension in every instance of ``statement``.
 
     ``None`` when it depends on data.

@@ -1,10 +1,10 @@
 """Dependences between statement instances, memory based, with reductions marked.
 
 Tensors of a composed TC are written once an element (or by one chain of updates), so memory
-based dependences say the same as value based ones and cost no flow analysis.  The updates of one
-element by one statement may run in any order, since the reduction operators are associative and
-commutative; these self dependences are kept apart, because that order may be changed when the
-numerics allow it.
+based dependences say the same as value based ones and cost no flow analysis.  The updates of
+one element by one statement may run in any order, since the reduction operators are associative
+and commutative; these self dependences are kept apart, because that order may be changed when
+the numerics allow it.
 
 Source: "Polyhedral AST Generation Is More Than Scanning Polyhedra", TOPLAS 37(4), 2015; the
 treatment of reductions follows "The Next 700 Accelerated Layers", section 4.4.

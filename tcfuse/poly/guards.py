@@ -6,7 +6,9 @@ from collections.abc import Iterable
 
 from tcfuse.tc.ast import Expr, Select, children
 
-Guard = tuple[tuple[int, bool], ...]  # (id of the condition, the value it must have), outermost first
+Guard = tuple[
+    tuple[int, bool], ...
+]  # (id of the condition, the value it must have), outermost first
 
 
 def guards(roots: Iterable[Expr]) -> dict[int, Guard]:

@@ -6,9 +6,11 @@ reached, or an error, concerns that kernel only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
+from enum import Enum
+from functools import reduce
+from typing import cast
 
 import islpy
 from islpy import (
@@ -25,11 +27,7 @@ from islpy import (
     Set,
     UnionMap,
     UnionSet,
-    ast_expr_op_type,
-    ast_expr_type,
-    ast_node_type,
     dim_type,
-    schedule_node_type,
 )
 
 __all__ = [
@@ -47,13 +45,14 @@ __all__ = [
     "Set",
     "UnionMap",
     "UnionSet",
-    "ast_expr_op_type",
-    "ast_expr_type",
-    "ast_node_type",
     "dim_type",
+    "kind_of",
     "limited",
+    "maps_of",
     "new_context",
-    "schedule_node_type",
+    "operation_of",
+    "part_of",
+    "sets_of",
     "union_map",
     "union_set",
 ]
@@ -104,8 +103,31 @@ def union_map(context: Context, text: str) -> UnionMap:
     return UnionMap.read_from_str(context, text)
 
 
-def maps_of(union: UnionMap) -> list[Any]:
+def kind_of(part: ScheduleNode | AstNode | AstExpr) -> str:
+    """What a part of a tree is: ``band``, ``leaf``; ``for_``, ``user``; ``id``, ``op``; ..."""
+    return cast("Enum", part.get_type()).name  # islpy's stubs say int
+
+
+def operation_of(expr: AstExpr) -> str:
+    """The operation of an expression: ``add``, ``fdiv_q``, ``le``, ..."""
+    return cast("Enum", expr.op_get_type()).name  # islpy's stubs say int
+
+
+def maps_of(union: UnionMap) -> list[Map]:
     """The maps of a union, one for each pair of spaces."""
-    found: list[Any] = []
+    found: list[Map] = []
     union.foreach_map(found.append)
     return found
+
+
+def sets_of(union: UnionSet) -> list[Set]:
+    """The sets of a union, one for each space."""
+    found: list[Set] = []
+    union.foreach_set(found.append)
+    return found
+
+
+def part_of(union: UnionSet, names: Collection[str]) -> UnionSet:
+    """The sets of a union whose tuple name is one of ``names``; there is at least one."""
+    sets = (UnionSet.from_set(s) for s in sets_of(union) if s.get_tuple_name() in names)
+    return reduce(UnionSet.union, sets)

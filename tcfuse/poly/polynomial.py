@@ -1,8 +1,9 @@
 """Polynomials over iterators and size names with integer coefficients: addresses and bounds.
 
-The address of a row-major element is a polynomial (``i*n1 + j``), so strides are read off it, and
-``(l / 6)*6 + l % 6`` becomes ``l`` because ``x % c`` is kept as ``x - c*floor(x / c)``.  What is
-not polynomial (a floor division, a minimum) is one opaque factor that carries its C text.
+The address of a row-major element is a polynomial (``i*n1 + j``), so strides are read off it,
+and ``(l / 6)*6 + l % 6`` becomes ``l`` because ``x % c`` is kept as ``x - c*floor(x / c)``.
+What is not polynomial (a floor division, a minimum) is one opaque factor that carries its C
+text.
 """
 
 from __future__ import annotations
@@ -92,7 +93,9 @@ class Polynomial:
         ordered = sorted(self.terms, key=lambda t: (not t[0], t[0]))
         for monomial, coefficient in ordered:
             magnitude = abs(coefficient)
-            factors = list(monomial) if magnitude == 1 and monomial else [str(magnitude), *monomial]
+            factors = (
+                list(monomial) if magnitude == 1 and monomial else [str(magnitude), *monomial]
+            )
             sign = "-" if coefficient < 0 else "+"
             product = " * ".join(factors)
             if not text:
@@ -160,9 +163,7 @@ def _binary(operator: str, a: Polynomial, b: Polynomial) -> Polynomial | None:
             return None
 
 
-def address(
-    subscripts: tuple[Polynomial, ...], strides: tuple[Polynomial, ...]
-) -> Polynomial:
+def address(subscripts: tuple[Polynomial, ...], strides: tuple[Polynomial, ...]) -> Polynomial:
     """The distance, in elements, from the first element of a tensor."""
     total = Polynomial()
     for subscript, stride in zip(subscripts, strides, strict=True):

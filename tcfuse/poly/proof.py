@@ -1,9 +1,9 @@
 """The proof every kernel comes with; without it none is emitted.
 
-Four claims, checked with isl for all sizes at once: every access that is not checked at run time
-lies inside its tensor; every element of every returned tensor is written; the final schedule
-respects every dependence (the order of a reduction's updates excepted, where lanes run them);
-no dependence is carried by a loop whose iterations run in parallel or as lanes.
+Four claims, checked with isl for all sizes at once: every access that is not checked at run
+time lies inside its tensor; every element of every returned tensor is written; the final
+schedule respects every dependence (the order of a reduction's updates excepted, where lanes run
+them); no dependence is carried by a loop whose iterations run in parallel or as lanes.
 
 Source: "The Next 700 Accelerated Layers", section 4.2 (validity); Verdoolaege, "isl: An Integer
 Set Library for the Polyhedral Model", ICMS 2010.
@@ -45,9 +45,10 @@ class Proof:
     def __str__(self) -> str:
         notes = "".join(f"; {note}" for note in self.notes)
         return (
-            f"{self.accesses} accesses inside their tensors, {self.checked_at_run_time} checked "
-            f"at run time; {', '.join(self.outputs)} written whole; {self.dependences} "
-            f"dependences kept; {self.parallel_loops} parallel loops carry none{notes}"
+            f"{self.accesses} accesses inside their tensors, "
+            f"{self.checked_at_run_time} checked at run time; "
+            f"{', '.join(self.outputs)} written whole; {self.dependences} dependences kept; "
+            f"{self.parallel_loops} parallel loops carry none{notes}"
         )
 
 
@@ -80,7 +81,7 @@ def _check_coverage(scop: Scop) -> None:
 
 
 def _check_order(scop: Scop, dependences: Dependences, tree: Domain) -> int:
-    """Every dependence goes forward in the schedule; how many pairs of statements were checked."""
+    """Every dependence goes forward in the schedule; how many pairs of statements there are."""
     schedule = to_isl(tree).get_map().intersect_domain(scop.domain)
     ordered = dependences.all
     steps = ordered.apply_domain(schedule).apply_range(schedule)

@@ -54,7 +54,11 @@ class Scheduled:
 
 
 def compute_schedule(
-    scop: Scop, dependences: Dependences, *, fusion: str = "preserve", limit: int = OPERATION_LIMIT
+    scop: Scop,
+    dependences: Dependences,
+    *,
+    fusion: str = "preserve",
+    limit: int = OPERATION_LIMIT,
 ) -> Scheduled:
     """The schedule of ``scop``.
 
@@ -105,7 +109,7 @@ class _Scheduler:
         child: Tree = filters[0].child if len(filters) == 1 else Sequence(filters)
         return Domain(self.scop.domain, child)
 
-    # ------------------------------------------------------------------ which statements fuse
+    # -------------------------------------------------------------- which statements fuse
 
     def _clusters(self) -> list[Cluster]:
         clusters: list[Cluster] = []
@@ -161,20 +165,16 @@ class _Scheduler:
         pairs = self.ordered.intersect_domain(self._domain(before))
         return not pairs.intersect_range(self._domain(after)).is_empty()
 
-    # ------------------------------------------------------------------ outer loops of a cluster
+    # -------------------------------------------------------------- outer loops of a cluster
 
     def _domain(self, names: Seq[str]) -> isl.UnionSet:
-        wanted = [isl.UnionSet.from_set(s) for s in _sets(self.scop.domain) if s.get_tuple_name() in names]
-        total = wanted[0]
-        for piece in wanted[1:]:
-            total = total.union(piece)
-        return total
+        return isl.part_of(self.scop.domain, names)
 
     def _cluster(self, names: tuple[str, ...]) -> Cluster:
         """``names`` with the coincident loops that the ILP finds for all of them together."""
         domain = self._domain(names)
         root = self._solve(domain, whole=True).get_root().child(0)
-        if root.get_type() != isl.schedule_node_type.band:
+        if isl.kind_of(root) != "band":
             return Cluster(names, None)
         band = from_isl(root)
         assert isinstance(band, Band)
@@ -210,25 +210,33 @@ class _Scheduler:
         """Pairs of instances of different statements that read one element of an input."""
         if not hasattr(self, "_rar"):
             inputs = {f"T_{name}" for name in self.scop.checked.inputs}
-            reads = [m for m in isl.maps_of(self.scop.reads) if m.get_tuple_name(isl.dim_type.out) in inputs]
+            reads = [
+                m
+                for m in isl.maps_of(self.scop.reads)
+                if m.get_tuple_name(isl.dim_type.out) in inputs
+            ]
             total = isl.union_map(self.scop.context, "{ }")
             for k, first in enumerate(reads):
                 for second in reads[k + 1 :]:
-                    if first.get_tuple_name(isl.dim_type.out) == second.get_tuple_name(isl.dim_type.out):
+                    if first.get_tuple_name(isl.dim_type.out) == second.get_tuple_name(
+                        isl.dim_type.out
+                    ):
                         pair = first.apply_range(second.reverse())
                         total = total.union(isl.UnionMap.from_map(pair))
             self._rar = total
         return self._rar
 
-    # ------------------------------------------------------------------ inside the outer loops
+    # -------------------------------------------------------------- inside the outer loops
 
     def _tree(self, cluster: Cluster) -> Tree:
-        """Outer loops, then the identities of all reductions, then what isl makes of the rest."""
+        """Outer loops, then all reductions' identities, then what isl makes of the rest."""
         inits = tuple(n for n in cluster.statements if n.endswith("_init"))
         rest = [n for n in cluster.statements if n not in inits]
         runs = [tuple(run) for _, run in groupby(rest, lambda n: self._inner_depth(n, cluster))]
         parts = [
-            Filter(names, self._inner(names, cluster.outer)) for names in (inits, *runs) if names
+            Filter(names, self._inner(names, cluster.outer))
+            for names in (inits, *runs)
+            if names
         ]
         child: Tree = parts[0].child if len(parts) == 1 else Sequence(tuple(parts))
         if cluster.outer is None:
@@ -260,14 +268,8 @@ class _Scheduler:
         return _without_fixed(from_isl(node))
 
 
-def _sets(union: isl.UnionSet) -> list[isl.Set]:
-    found: list[isl.Set] = []
-    union.foreach_set(found.append)
-    return found
-
-
 def _without_fixed(tree: Tree) -> Tree:
-    """Drop members that are constant once the outer loops are fixed, and the fixing parameters."""
+    """Drop members that the outer loops determine, and the parameters that fix those."""
 
     def rule(node: Tree) -> Tree | None:
         if not isinstance(node, Band):
@@ -301,4 +303,4 @@ def _is_constant(schedule: isl.MultiUnionPwAff, member: int) -> bool:
     """Whether a member takes one value for every instance inside the fixed outer loops."""
     row = isl.UnionMap.from_union_pw_aff(schedule.get_union_pw_aff(member))
     values = row.range()
-    return bool(values.is_empty()) or all(s.is_singleton() for s in _sets(values))
+    return bool(values.is_empty()) or all(s.is_singleton() for s in isl.sets_of(values))

@@ -137,7 +137,7 @@ def _target(statement: Statement) -> Access:
 
 
 def accesses(statement: Statement) -> Iterator[Access]:
-    """Every tensor element the right-hand side of ``statement`` mentions, subscripts included."""
+    """Every tensor element that the right-hand side mentions, subscripts included."""
     if statement.is_init:
         return
     written = statement.comprehension

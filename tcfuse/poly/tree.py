@@ -15,9 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
-
-from typing_extensions import assert_never
+from typing import TypeAlias, assert_never
 
 from tcfuse.poly import isl
 

@@ -1,4 +1,4 @@
-"""Schedule trees at the border to isl: its scheduler's result in, its AST generator's input out.
+"""Schedule trees at the border to isl: the scheduler's result in, AST generation's input out.
 
 The text form is isl's own YAML, so a dumped tree can be read by every tool that speaks isl.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence as Seq
-
-from typing_extensions import assert_never
+from typing import assert_never
 
 from tcfuse.poly import isl
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
@@ -16,29 +15,27 @@ from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 
 def from_isl(node: isl.ScheduleNode) -> Tree:
     """The tree below an isl schedule node; a set becomes a sequence in statement order."""
-    kind = node.get_type()
-    types = isl.schedule_node_type
-    if kind == types.leaf:
+    kind = isl.kind_of(node)
+    if kind == "leaf":
         return Leaf()
-    if kind == types.domain:
+    if kind == "domain":
         return Domain(node.domain_get_domain(), from_isl(node.child(0)))
-    if kind == types.band:
+    if kind == "band":
         schedule = node.band_get_partial_schedule()
         members = schedule.dim(isl.dim_type.out)
         coincident = tuple(bool(node.band_member_get_coincident(k)) for k in range(members))
         permutable = bool(node.band_get_permutable())
         return Band(schedule, permutable, coincident, from_isl(node.child(0)))
-    if kind in (types.sequence, types.set):
+    if kind in ("sequence", "set"):
         filters = [_filter(node.child(k)) for k in range(node.n_children())]
-        if kind == types.set:
+        if kind == "set":
             filters.sort(key=lambda f: min(_number(s) for s in f.statements))
         return Sequence(tuple(filters))
     raise AssertionError(f"unexpected schedule node {kind}")
 
 
 def _filter(node: isl.ScheduleNode) -> Filter:
-    names: list[str] = []
-    node.filter_get_filter().foreach_set(lambda s: names.append(s.get_tuple_name()))
+    names = [s.get_tuple_name() for s in isl.sets_of(node.filter_get_filter())]
     return Filter(tuple(sorted(names, key=_number)), from_isl(node.child(0)))
 
 
@@ -88,16 +85,9 @@ def _lines(tree: Tree) -> list[str]:
 
 def to_isl(tree: Domain) -> isl.Schedule:
     """The tree as an isl schedule."""
-    spaces: dict[str, str] = {}
-    tree.instances.foreach_set(
-        lambda s: spaces.__setitem__(
-            s.get_tuple_name(),
-            f"{s.get_tuple_name()}[{', '.join(f'i{k}' for k in range(s.dim(isl.dim_type.set)))}]",
-        )
-    )
     text = to_yaml(tree)
-    for name, instance in spaces.items():
-        text = text.replace(f"{name}[]", instance)
+    for piece in isl.sets_of(tree.instances):
+        name = piece.get_tuple_name()
+        indices = ", ".join(f"i{k}" for k in range(piece.dim(isl.dim_type.set)))
+        text = text.replace(f"{name}[]", f"{name}[{indices}]")
     return isl.Schedule.read_from_str(tree.instances.get_ctx(), text)
-
-

@@ -72,7 +72,9 @@ def compile_kernel(
     for number, phase in enumerate(writer.phases(nests(scop, tree))):
         symbol = f"{name}_{number}"
         phases.append(Phase(symbol, phase.extent, phase.cost))
-        head = [f"TCF_KERNEL({symbol})(char* const* tensors, const int64_t* sizes, char* shared,"]
+        head = [
+            f"TCF_KERNEL({symbol})(char* const* tensors, const int64_t* sizes, char* shared,"
+        ]
         head.append("    char* local, int64_t begin, int64_t end, int32_t* fault) {")
         head.append("  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;")
         head.append("  (void)end; (void)fault;")
