@@ -91,7 +91,8 @@ def _own_loops(scop: Scop, dependences: Dependences, statement: Statement) -> Tr
     if not statement.iterators:
         return Leaf()
     rows = ", ".join(f"{{ {statement.instance()} -> [{i}] }}" for i in statement.iterators)
-    head = f"[{', '.join(scop.checked.sizes)}] -> "
+    sizes = scop.checked.sizes
+    head = f"[{', '.join(sizes)}] -> " if sizes else ""  # isl reads [] as the whole schedule
     schedule = isl.MultiUnionPwAff.read_from_str(scop.context, f"{head}[{rows}]")
     coincident = tuple(i not in statement.reduction for i in statement.iterators)
     return Band(schedule, True, coincident, Leaf())

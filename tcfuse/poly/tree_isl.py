@@ -26,6 +26,8 @@ def from_isl(node: isl.ScheduleNode) -> Tree:
         coincident = tuple(bool(node.band_member_get_coincident(k)) for k in range(members))
         permutable = bool(node.band_get_permutable())
         return Band(schedule, permutable, coincident, from_isl(node.child(0)))
+    if kind == "mark":
+        return Mark(node.mark_get_id().get_name(), from_isl(node.child(0)))
     if kind in ("sequence", "set"):
         filters = [_filter(node.child(k)) for k in range(node.n_children())]
         if kind == "set":
