@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcfuse.tc.typing import Type, Weak
+from tcfuse.tc.typing import Type, Weak, resolve
 from tcfuse.types import DType
 
 C_TYPES = {
@@ -105,15 +105,7 @@ def identity_text(operator: str, dtype: DType) -> str:
 
 def plain(kind: Type) -> DType:
     """The type values of ``kind`` are held in."""
-    match kind:
-        case Weak.BOOL:
-            return DType.BOOL
-        case Weak.INT:
-            return DType.INT64
-        case Weak.FLOAT:
-            return DType.FLOAT32
-        case DType():
-            return kind.compute
+    return resolve(kind).compute
 
 
 def converted(value: Value, dtype: DType) -> str:

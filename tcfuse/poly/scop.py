@@ -28,7 +28,6 @@ from tcfuse.tc.ast import (
     walk,
 )
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
-from tcfuse.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,13 +231,3 @@ def _access_text(statement: Statement, access: Access, checked: CheckedDef) -> s
         subscripts.append(text)
     target = f"T_{access.tensor}[{', '.join(subscripts)}]"
     return f"{statement.instance()} -> {target} : {' and '.join(conditions)}"
-
-
-def element_tuple(tensor: str) -> str:
-    """The isl tuple name of a tensor's elements."""
-    return f"T_{tensor}"
-
-
-def tensor_type(scop: Scop, tensor: str) -> TensorType:
-    """Declared type of ``tensor``."""
-    return scop.checked.tensors[tensor]
