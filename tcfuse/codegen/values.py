@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcfuse.tc.typing import Type, Weak, resolve
+from tcfuse.tc.typing import Type, resolve
 from tcfuse.types import DType
 
 C_TYPES = {

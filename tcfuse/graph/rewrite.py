@@ -32,8 +32,7 @@ class Replacement:
         name: Operator type; regions with one name share one kernel and one fallback, so it must
             tell apart all that differs in them (``body_digest`` of the region included).
         inputs: What the kernel reads, in its order; every other value read by the region must
-        be
-            a constant, and becomes a Constant of the fallback.
+            be a constant, and becomes a Constant of the fallback.
         outputs: What the kernel writes, in its order: the values others need.
         metadata: Properties of the fused node (the TC text).
     """
