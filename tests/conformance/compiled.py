@@ -8,6 +8,8 @@ Many cases share one library, and a process that crashes costs only the case tha
 from __future__ import annotations
 
 import argparse
+import ctypes
+import math
 import pickle
 import subprocess
 import sys
@@ -33,7 +35,7 @@ from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
 from tcfuse.graph.rewrite import Replacement, rewrite
 from tcfuse.options import MappingOptions
-from tcfuse.ort.inference import open_session
+from tcfuse.ort.inference import open_session, runtime
 from tcfuse.ort.library import kernel_unit, shell_units
 from tcfuse.targets.base import KernelSource
 from tcfuse.targets.compilers import Level, is_x86, levels
@@ -41,6 +43,7 @@ from tcfuse.targets.cpu import compile_kernel
 from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.tc.compose import compose
 from tcfuse.tc.sema import check
+from tcfuse.types import DType
 from tests.conformance.node_cases import agree, array_of, cases, type_of
 
 FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
@@ -291,14 +294,33 @@ def run_ready(item: Ready, library: Path) -> str:
     session = open_session(ir.from_proto(model), library, threads=2)
     for given, wanted in item.runs:
         names = {value.name for value in session.get_inputs()}
-        feeds = {name: array for name, array in given.items() if name in names}
-        for name, got in zip(wanted, session.run(list(wanted), feeds), strict=True):
-            want = wanted[name]
+        feeds = {name: as_ort(array) for name, array in given.items() if name in names}
+        results = session.run_with_ort_values(list(wanted), feeds)
+        for (name, want), result in zip(wanted.items(), results, strict=True):
+            got = from_ort(result)
             assert got.dtype == want.dtype, f"{name} is {got.dtype}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 agree(got, want, rounds=item.rounds)
     return "equal"
+
+
+def as_ort(array: np.ndarray) -> Any:
+    """An array as ONNX Runtime's value; of bfloat16, which NumPy lacks, by its bits."""
+    value = runtime().OrtValue
+    if array.dtype == DType.BFLOAT16.numpy:
+        bits = np.ascontiguousarray(array).view(np.uint16)
+        return value.ortvalue_from_numpy_with_onnx_type(bits, DType.BFLOAT16.onnx)
+    return value.ortvalue_from_numpy(np.asarray(array))
+
+
+def from_ort(value: Any) -> np.ndarray:
+    """The inverse of ``as_ort``."""
+    if value.data_type() != "tensor(bfloat16)":
+        return value.numpy()
+    shape = tuple(value.shape())
+    bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
+    return np.frombuffer(bits, np.uint16).view(DType.BFLOAT16.numpy).reshape(shape)
 
 
 # ---------------------------------------------------------------------- all of them
@@ -310,6 +332,7 @@ def run_cases(
     """Every case through the compiler, in batches."""
     outcome = Outcome()
     toolchain = Toolchain.default(cache_dir(), current().cxx)
+    told = 0
     for batch in batches(chosen, BATCH):
         ready = []
         for case in batch:
@@ -317,9 +340,17 @@ def run_cases(
                 ready.append(item)
         run_batch(ready, outcome, toolchain)
         if progress:
-            text = f"{outcome.inside} run, {len(outcome.failed)} failed"
-            print(f"{text}, {len(outcome.refused)} refused", file=sys.stderr)  # noqa: T201
+            told = tell(outcome, told)
     return outcome
+
+
+def tell(outcome: Outcome, told: int) -> int:
+    """Show how far it is, and the failures after the first ``told``; how many those are now."""
+    for name, text in list(outcome.failed.items())[told:]:
+        print(f"FAILED {name}: {text}", file=sys.stderr)  # noqa: T201
+    counts = f"{outcome.inside} run, {len(outcome.failed)} failed"
+    print(f"{counts}, {len(outcome.refused)} refused", file=sys.stderr, flush=True)  # noqa: T201
+    return len(outcome.failed)
 
 
 def attempt(case: Any, outcome: Outcome, *, symbolic: bool) -> Ready | None:
