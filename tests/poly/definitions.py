@@ -30,8 +30,10 @@ LAYER_NORM = """def norm(float(512, 768) X, float(768) G, float(768) B) -> (floa
   Y(i, j) = (X(i, j) - M(i)) / D(i) * G(j) + B(j) where i in 0:512, j in 0:768
 }"""
 ROPE = """def rope(float(4, 6, 8) X, float(6, 8) C, float(6, 8) S) -> (float(4, 6, 8) Y) {
-  Y(i, j, k) = X(i, j, k) * C(j, k) + -X(i, j, k + 4) * S(j, k) where i in 0:4, j in 0:6, k in 0:4
-  Y(i, j, k) = X(i, j, k) * C(j, k) + X(i, j, k - 4) * S(j, k) where i in 0:4, j in 0:6, k in 4:8
+  Y(i, j, k) = X(i, j, k) * C(j, k) + -X(i, j, k + 4) * S(j, k)
+    where i in 0:4, j in 0:6, k in 0:4
+  Y(i, j, k) = X(i, j, k) * C(j, k) + X(i, j, k - 4) * S(j, k)
+    where i in 0:4, j in 0:6, k in 4:8
 }"""
 BROADCAST = """def scale(float(240, 784) X, float(784) W) -> (float(240, 784) Y) {
   E(j) = exp(W(j)) where j in 0:784

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tcfuse.poly import isl
+from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.proof import prove
+from tcfuse.poly.scheduling import Scheduled, compute_schedule, textual_schedule
+from tcfuse.poly.scop import Scop
+from tcfuse.poly.tree import Band, Domain, Sequence, below
+from tcfuse.poly.tree_isl import to_yaml
+from tests.poly.definitions import ALL, BROADCAST, LAYER_NORM, POOL, SOFTMAX, model, stable
+
+Golden = Callable[[object, str], None]
+NAMES = ["softmax", "softmax_outer", "layer_norm", "rope", "broadcast", "pool"]
+
+
+def scheduled(text: str, fusion: str = "preserve") -> tuple[Scop, Dependences, Scheduled]:
+    scop, dependences = model(text)
+    return scop, dependences, compute_schedule(scop, dependences, fusion=fusion)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tree(name: str, golden: Golden) -> None:
+    _, _, found = scheduled(ALL[name])
+    assert found.note is None
+    golden(stable(to_yaml(found.tree)), "tree")
+
+
+@pytest.mark.parametrize("fusion", ["preserve", "max", "min"])
+@pytest.mark.parametrize("name", sorted(ALL))
+def test_every_strategy_keeps_the_dependences(name: str, fusion: str) -> None:
+    scop, dependences, found = scheduled(ALL[name], fusion)
+    prove(scop, dependences, found.tree)
+
+
+def nests(tree: Domain) -> int:
+    """Parts of the outermost sequence."""
+    return len(tree.child.filters) if isinstance(tree.child, Sequence) else 1
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (SOFTMAX, {"preserve": 1, "max": 1, "min": 4}),
+        (LAYER_NORM, {"preserve": 1, "max": 1, "min": 5}),
+        (BROADCAST, {"preserve": 2, "min": 2}),  # the factor is not computed for every row
+        (POOL, {"preserve": 1, "max": 1, "min": 3}),
+    ],
+    ids=["softmax", "layer_norm", "broadcast", "pool"],
+)
+def test_how_much_is_fused(text: str, expected: dict[str, int]) -> None:
+    assert {f: nests(scheduled(text, f)[2].tree) for f in expected} == expected
+
+
+def test_constant_sizes_stay_cheap() -> None:
+    scop, dependences = model(LAYER_NORM)
+    found = compute_schedule(scop, dependences, limit=2_000_000)  # a twentieth of a second
+    assert found.note is None
+    (outer,) = [n for n in below(found.tree) if isinstance(n, Band)][:1]
+    assert outer.coincident == (True,)
+
+
+def test_the_limit_falls_back_to_textual_order() -> None:
+    scop, dependences = model(SOFTMAX)
+    found = compute_schedule(scop, dependences, limit=1000)
+    assert found.note == "isl needed more than 1000 operations; statements run in textual order"
+    assert to_yaml(found.tree) == to_yaml(textual_schedule(scop, dependences))
+    prove(scop, dependences, found.tree)
+    again = compute_schedule(scop, dependences)  # the context is good for more
+    assert again.note is None
+
+
+def test_the_limit_ends_with_its_block() -> None:
+    context = isl.new_context()
+    domain = "{ S[i, j, k] : 0 <= i, j, k < 100 }"
+    with pytest.raises(isl.OperationLimit), isl.limited(context, 10):
+        isl.Set.read_from_str(context, domain).lexmin().is_equal(
+            isl.Set.read_from_str(context, domain)
+        )
+    assert not isl.Set.read_from_str(context, domain).is_empty()
+
+
+def test_other_errors_pass_through() -> None:
+    context = isl.new_context()
+    with pytest.raises(Exception, match="syntax") as raised, isl.limited(context, 10**6):
+        isl.Set.read_from_str(context, "{ S[i : }")
+    assert not isinstance(raised.value, isl.OperationLimit)
+
+
+def test_textual_order_has_one_nest_a_statement() -> None:
+    scop, dependences = model(SOFTMAX)
+    tree = textual_schedule(scop, dependences)
+    assert isinstance(tree.child, Sequence)
+    assert [f.statements for f in tree.child.filters] == [(s.name,) for s in scop.statements]
+    bands = [f.child for f in tree.child.filters]
+    assert [b.coincident for b in bands if isinstance(b, Band)] == [
+        (True,),
+        (True, False),
+        (True, True),
+        (True,),
+        (True, False),
+        (True, True),
+    ]
+
+
+def test_scalars_alone() -> None:
+    text = """def f(float X) -> (float Y) {
+      T() = X() + 1
+      Y() = T() * T()
+    }"""
+    scop, dependences, found = scheduled(text)
+    assert not any(isinstance(n, Band) for n in below(found.tree))
+    assert prove(scop, dependences, found.tree).dependences == 1
+    assert prove(scop, dependences, textual_schedule(scop, dependences)).dependences == 1
