@@ -78,6 +78,11 @@ def current() -> Debug:
     return Debug.from_environment(os.environ)
 
 
+def environment(more: Mapping[str, str]) -> dict[str, str]:
+    """What a program we start finds in its environment: ours, and ``more``."""
+    return {**os.environ, **more}
+
+
 def cache_dir() -> Path:
     """The folder that outlives runs: ``TCFUSE_CACHE_DIR``, else the user's cache folder."""
     if (chosen := current().cache) is not None:

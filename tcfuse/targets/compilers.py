@@ -14,11 +14,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from tcfuse.debug import environment
 from tcfuse.errors import ToolchainError
 
 SYSTEM_COMPILERS = ("c++", "g++", "clang++")
@@ -155,12 +156,18 @@ def _probed(command: tuple[str, ...]) -> Compiler:
     return Compiler(kind, command, banner[0].strip())
 
 
-def run(command: Sequence[str]) -> str:
+def run(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
     """What a command prints on standard output.
+
+    Args:
+        command: Program and arguments.
+        variables: What the command finds in its environment besides ours.
 
     Raises:
         ToolchainError: It is missing, fails, or runs for more than ten minutes.
     """
+    given = [f"{name}={value}" for name, value in (variables or {}).items()]
+    shown = shlex.join(("env", *given, *command) if given else command)
     try:
         done = subprocess.run(
             command,
@@ -169,17 +176,15 @@ def run(command: Sequence[str]) -> str:
             errors="replace",
             timeout=TIMEOUT_S,
             check=False,
+            env=environment(variables or {}),
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolchainError(
-            f"{command[0]} cannot be run: {error}", shlex.join(command)
-        ) from error
+        raise ToolchainError(f"{command[0]} cannot be run: {error}", shown) from error
     if done.returncode != 0:
         first = next((x for x in done.stderr.splitlines() if "error" in x), "no message")
-        program = next(word for word in command if word != "env" and "=" not in word)
         raise ToolchainError(
-            f"{Path(program).name} failed with status {done.returncode}: {first.strip()}",
-            shlex.join(command),
+            f"{Path(command[0]).name} failed with status {done.returncode}: {first.strip()}",
+            shown,
             done.stdout + done.stderr,
         )
     return done.stdout

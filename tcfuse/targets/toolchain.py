@@ -130,7 +130,7 @@ class Toolchain:
             for path, data in zip(paths, objects, strict=True):
                 path.write_bytes(data)
             made = folder / "library.so"
-            run(self._command((*LINK, *map(str, paths), "-o", str(made)), folder))
+            self._run((*LINK, *map(str, paths), "-o", str(made)), folder)
             write_atomically(out, made.read_bytes())
             out.chmod(0o755)
 
@@ -172,7 +172,7 @@ class Toolchain:
         include = () if unit.include is None else ("-I", str(unit.include))
         arguments = (*self.flags(unit), *include, "-c", str(source), "-o", str(made))
         try:
-            run(self._command(arguments, folder))
+            self._run(arguments, folder)
         except ToolchainError as error:
             message = f"{unit.name} for {unit.level.name}: {error}"
             command = error.command.replace(str(source), str(self._keep(unit, key, source)))
@@ -200,10 +200,8 @@ class Toolchain:
         machine = platform.machine()
         return key_of(unit.text, self.flags(unit), self.compiler, machine, unit.name, *texts)
 
-    def _command(self, arguments: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-        """The command line; zig gets cache folders of its own, so it shares none."""
-        command = (*self.compiler.argv, *arguments)
-        if self.compiler.kind != "zig":
-            return command
-        homes = (f"ZIG_{scope}_CACHE_DIR={folder / 'zig'}" for scope in ("GLOBAL", "LOCAL"))
-        return ("env", *homes, *command)
+    def _run(self, arguments: tuple[str, ...], folder: Path) -> None:
+        """Run the compiler; zig gets cache folders of its own, so it shares none."""
+        scopes = ("GLOBAL", "LOCAL") if self.compiler.kind == "zig" else ()
+        caches = {f"ZIG_{scope}_CACHE_DIR": str(folder / "zig") for scope in scopes}
+        run((*self.compiler.argv, *arguments), caches)
