@@ -267,6 +267,14 @@ def test_zig_comes_first_where_it_is_installed() -> None:
     assert zig.version in str(zig)
 
 
+def test_zig_needs_no_other_program(monkeypatch) -> None:
+    zig = find_zig()
+    if zig is None:
+        pytest.skip("ziglang is not installed")
+    monkeypatch.setenv("PATH", "")
+    assert Toolchain(zig).compile([unit("int x = 1;")])
+
+
 def test_a_system_compiler_can_be_wanted() -> None:
     found = system_compilers()
     if not found:
