@@ -56,6 +56,14 @@ def domain_volume(statement: Statement) -> int:
     return total
 
 
+def tensor_volume(scop: Scop, tensor: str) -> int:
+    """Number of elements of a tensor."""
+    volume = 1
+    for size in scop.checked.tensors[tensor].shape:
+        volume *= size_value(size)
+    return volume
+
+
 def shared_volume(scop: Scop, first: Sequence[str], second: Sequence[str]) -> int:
     """Elements of the largest tensor that both groups of statements touch; 0 when none."""
     touched = []
@@ -66,10 +74,4 @@ def shared_volume(scop: Scop, first: Sequence[str], second: Sequence[str]) -> in
                 if access.get_tuple_name(isl.dim_type.in_) in names:
                     tensors.add(access.get_tuple_name(isl.dim_type.out)[2:])
         touched.append(tensors)
-    volumes = [0]
-    for tensor in touched[0] & touched[1]:
-        volume = 1
-        for size in scop.checked.tensors[tensor].shape:
-            volume *= size_value(size)
-        volumes.append(volume)
-    return max(volumes)
+    return max((tensor_volume(scop, t) for t in touched[0] & touched[1]), default=0)

@@ -1,0 +1,143 @@
+"""Fusion strategy: which statements share outer loops.
+
+Statements join a cluster in textual order while the loops they share stay coincident.  Three
+strategies, those of Tensor Comprehensions: ``min`` never fuses; ``max`` fuses as long as one
+parallel loop is shared; ``preserve`` fuses when no statement loses a parallel loop, or when a
+tensor as large as the loop nest need not be read again.
+
+Source: "The Next 700 Accelerated Layers", section 4.3 (fusion strategies).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import dataclass
+
+from tcfuse.poly import isl
+from tcfuse.poly.alignment import Row, Subscripts, align, as_schedule, subscripts_of
+from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.tree_isl import statement_order
+from tcfuse.poly.volume import domain_volume, shared_volume
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """Statements that share coincident outer loops.
+
+    Attributes:
+        statements: Names, in textual order.
+        rows: The shared loops: each statement's iterator.
+    """
+
+    statements: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def depth(self) -> int:
+        """Number of shared loops."""
+        return len(self.rows)
+
+
+def find_clusters(scop: Scop, dependences: Dependences, fusion: str) -> list[Cluster]:
+    """The clusters of a scop, in an order that respects every dependence."""
+    return _Clustering(scop, dependences, fusion).run()
+
+
+class _Clustering:
+    def __init__(self, scop: Scop, dependences: Dependences, fusion: str) -> None:
+        self.scop = scop
+        self.ordered = dependences.all
+        self.fusion = fusion
+        self.subscripts: dict[str, Subscripts] = {
+            s.name: subscripts_of(s) for s in scop.statements
+        }
+        self.depends = {
+            (m.get_tuple_name(isl.dim_type.in_), m.get_tuple_name(isl.dim_type.out))
+            for m in isl.maps_of(self.ordered)
+        }
+
+    def run(self) -> list[Cluster]:
+        clusters: list[Cluster] = []
+        for own in self._items():
+            for position in range(len(clusters) - 1, -1, -1):
+                merged = self._merge(clusters[position], own)
+                if merged is not None:
+                    clusters[position] = merged
+                    break
+                if self._needs(own, clusters[position]):
+                    clusters.append(own)
+                    break
+            else:
+                clusters.append(own)
+        return clusters
+
+    def _items(self) -> list[Cluster]:
+        """Each statement alone, a reduction together with its identity."""
+        items: list[list[Statement]] = []
+        for s in self.scop.statements:
+            if items and items[-1][-1].name == f"{s.name}_init":
+                items[-1].append(s)
+            else:
+                items.append([s])
+        return [
+            Cluster(
+                tuple(s.name for s in item),
+                tuple({s.name: i for s in item} for i in _free(item[-1])),
+            )
+            for item in items
+        ]
+
+    def _needs(self, own: Cluster, before: Cluster) -> bool:
+        return any((a, b) in self.depends for a in before.statements for b in own.statements)
+
+    def _merge(self, cluster: Cluster, own: Cluster) -> Cluster | None:
+        if self.fusion == "min" or min(cluster.depth, own.depth) == 0:
+            return None
+        shared = shared_volume(self.scop, cluster.statements, own.statements)
+        if shared == 0:
+            return None
+        merged = self._joint(cluster, own)
+        if merged.depth == 0:
+            return None
+        if self.fusion == "max" or merged.depth >= max(cluster.depth, own.depth):
+            return merged
+        if merged.depth < min(cluster.depth, own.depth):
+            return None
+        largest = max(domain_volume(self.scop.statement(n)) for n in merged.statements)
+        # a statement that keeps all its loops rides along for free
+        lossless = merged.depth == own.depth == cluster.depth
+        return merged if lossless or 2 * shared >= largest or self._rides(own, merged) else None
+
+    def _rides(self, own: Cluster, merged: Cluster) -> bool:
+        return merged.depth == own.depth and all(
+            len(_free(self.scop.statement(n))) == own.depth for n in own.statements
+        )
+
+    def _joint(self, cluster: Cluster, own: Cluster) -> Cluster:
+        """Both together, with the loops that can be shared."""
+        names = statement_order(cluster.statements + own.statements)
+        last = self.scop.statement(own.statements[-1])
+        chosen = align(self.scop, cluster.rows, self.subscripts, last, _free(last))
+        rows = [
+            {**row, **dict.fromkeys(own.statements, iterator)}
+            for row, iterator in zip(cluster.rows, chosen, strict=True)
+            if iterator is not None
+        ]
+        return Cluster(names, tuple(self._coincident(names, rows)))
+
+    def _coincident(self, names: Seq[str], rows: list[Row]) -> list[Row]:
+        """The rows that carry no dependence among ``names``."""
+        domain = isl.part_of(self.scop.domain, names)
+        pairs = self.ordered.intersect_domain(domain).intersect_range(domain)
+        kept: list[Row] = []
+        for row in rows:
+            inside = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, [row]))
+            if pairs.subtract(inside).is_empty():
+                kept.append(row)
+        return kept
+
+
+def _free(statement: Statement) -> tuple[str, ...]:
+    """The iterators that are not reduced."""
+    return tuple(i for i in statement.iterators if i not in statement.reduction)
