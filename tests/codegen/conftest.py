@@ -33,10 +33,10 @@ def runnable() -> list[Level]:
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+def build(tmp_path_factory: pytest.TempPathFactory, private_cache: Path) -> Build:
     """``build(text, level)`` is the library of the math library and ``text``, once compiled."""
     try:
-        toolchain = Toolchain.default()
+        toolchain = Toolchain.default(private_cache)
     except ToolchainError as error:
         pytest.skip(f"no compiler: {error}")
     made: dict[tuple[str, str], ctypes.CDLL] = {}

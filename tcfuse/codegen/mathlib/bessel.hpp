@@ -1,5 +1,5 @@
-// Bessel functions of orders 0 and 1, for floats by doubles.  Near the zeros of j and y only the
-// absolute error is small.
+// Bessel functions of orders 0 and 1, for floats by doubles.  Near the zeros of j and y only
+// the absolute error is small.
 #ifdef __clang__
 #pragma float_control(push)
 #pragma clang fp contract(off)
@@ -61,8 +61,9 @@ TCF_INLINE V bessel_y_near(V x) {
     return mad(p, x, (l - cst<V>(1) / x) * scale);
   }
 }
-// Beyond 8, sqrt(2 / (pi x)) times p cos(x - a) - q sin(x - a) is j and p sin + q cos is y, a an
-// odd multiple of pi / 4; p and x q are polynomials in 1 / x^2 (2^-55.7, 2^-52.2, 2^-55.6, 2^-52.1).
+// Beyond 8, sqrt(2 / (pi x)) times p cos(x - a) - q sin(x - a) is j and p sin + q cos is y, a
+// an odd multiple of pi / 4; p and x q are polynomials in 1 / x^2 (2^-55.7, 2^-52.2, 2^-55.6,
+// 2^-52.1).
 template <int N, bool Second, class V>
 TCF_INLINE V bessel_far(V x) {
   V r = cst<V>(1) / x, w = r * r, p, q;

@@ -71,7 +71,8 @@ TCF_INLINE with_elem<V, To> truncate(V v) {
   W w;
   if constexpr (is_scalar<V>) w = To(u);
   else w = __builtin_convertvector(u, W);
-  return select(narrow<lanes<V>>(fits), w, cst<W>(To(uint_elem<To>(1) << (8 * sizeof(To) - 1))));
+  const To least = To(uint_elem<To>(1) << (8 * sizeof(To) - 1));
+  return select(narrow<lanes<V>>(fits), w, cst<W>(least));
 }
 template <class V>
 TCF_INLINE with_elem<V, int32_t> truncate32(V v) {

@@ -28,8 +28,8 @@ TCF_INLINE V rcbrt(V x) {
   return cst<V>(1) / cbrt(x);
 }
 
-// A power of two near |x|, and its inverse, with which sums of squares neither overflow nor lose
-// everything; 1 for what has none.
+// A power of two near |x|, and its inverse, with which sums of squares neither overflow nor
+// lose everything; 1 for what has none.
 template <class V>
 TCF_INLINE V power_near(V x, V& inverse) {
   typedef uints<V> U;
@@ -103,8 +103,9 @@ TCF_INLINE V fdivide(V a, V b) {
   return a / b;
 }
 
-// a b + c in one rounding.  Without the instruction: a float's product is exact as a double, and
-// the sum is rounded to odd there so that the second rounding is right; doubles take integers.
+// a b + c in one rounding.  Without the instruction: a float's product is exact as a double,
+// and the sum is rounded to odd there so that the second rounding is right; doubles take
+// integers.
 #if TCF_FUSED
 template <class V>
 TCF_INLINE V fma(V a, V b, V c) {

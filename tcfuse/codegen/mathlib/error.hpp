@@ -107,8 +107,8 @@ TCF_INLINE V erfcx(V x) {
   return blend<V>(x == x, r, x);
 }
 
-// The y with erf(y) = p and erfc(y) = q = 1 - p, both positive, from a closed form that is right
-// to 0.4 %: Halley's steps on erf where p <= 1/2, else Newton's on log erfc.
+// The y with erf(y) = p and erfc(y) = q = 1 - p, both positive, from a closed form that is
+// right to 0.4 %: Halley's steps on erf where p <= 1/2, else Newton's on log erfc.
 template <class V>
 TCF_INLINE V erf_inverse(V p, V q) {
   const V two = cst<V>(2), c = cst<V>(0.147), half = cst<V>(0.5);

@@ -1,7 +1,8 @@
 // exp, exp2, exp10, expm1 and what is made of them: sigmoid, tanh, sinh, cosh.
 //
-// exp(x) = 2^n p(r), n = round(x / ln 2), r in [-ln 2 / 2, ln 2 / 2].  A result below the smallest
-// normal number is exactly 0: denormals on the way to zero would cost more than the function.
+// exp(x) = 2^n p(r), n = round(x / ln 2), r in [-ln 2 / 2, ln 2 / 2].  A result below the
+// smallest normal number is exactly 0: denormals on the way to zero would cost more than the
+// function.
 #ifdef __clang__
 #pragma float_control(push)
 #pragma clang fp contract(off)
@@ -55,8 +56,8 @@ TCF_INLINE V less_ln2(V x, V& n) {
   V r = mad(n, cst<V>(-F::ln2_high), x);
   return mad(n, cst<V>(-F::ln2_low), r);
 }
-// p 2^n for p in [0.7, 1.42], n from -126 to 128 (-1022 to 1024): added to p's exponent, so that
-// 2^n itself need not be a number.
+// p 2^n for p in [0.7, 1.42], n from -126 to 128 (-1022 to 1024): added to p's exponent, so
+// that 2^n itself need not be a number.
 template <class V>
 TCF_INLINE V scale(V p, V n) {
   typedef format<elem<V>> F;

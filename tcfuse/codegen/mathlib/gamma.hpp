@@ -5,8 +5,8 @@
 #endif
 namespace tcf {
 
-// x in (0, 5.5) as c + u, c whole and u in [-1/2, 1/2] exact: gamma(x) = gamma(2 + u) up / down,
-// the factors between x and 2 + u; one of the two is 1.
+// x in (0, 5.5) as c + u, c whole and u in [-1/2, 1/2] exact: gamma(x) = gamma(2 + u) up /
+// down, the factors between x and 2 + u; one of the two is 1.
 template <class V>
 struct moved {
   V u, up, down;

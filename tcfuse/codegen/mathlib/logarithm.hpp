@@ -61,7 +61,8 @@ TCF_INLINE V log(V x) {
   return log_special(x, mad(e, cst<V>(F::ln2_high), f + tail));
 }
 
-// In log2 and log10, log m = h + t with h of few bits, so that its product by the scale is exact.
+// In log2 and log10, log m = h + t with h of few bits, so that its product by the scale is
+// exact.
 template <class V>
 TCF_INLINE V few_bits(V v) {
   typedef uints<V> U;

@@ -53,7 +53,7 @@ TCF_INLINE void store_bool(uint8_t* p, mask<L> m) {
   store<L>(p, from_mask<uint8_t>(m));
 }
 
-// ---- bfloat16: the upper half of a float ------------------------------------------------------
+// ---- bfloat16: the upper half of a float ----------------------------------------------------
 
 template <class V>
 TCF_INLINE with_elem<V, float> from_bfloat(V h) {
@@ -80,7 +80,7 @@ TCF_INLINE void store_bfloat(uint16_t* p, vec<float, L> v) {
   store<L>(p, cast<uint16_t>(bfloat_bits(v) >> 16));
 }
 
-// ---- float16 ----------------------------------------------------------------------------------
+// ---- float16 --------------------------------------------------------------------------------
 
 // By integers.  A denormal half is the exponent of 2^-14 with its fraction, less 2^-14.
 template <class V>

@@ -1,8 +1,8 @@
 // sin, cos, tan, sinpi and cospi.
 //
-// sin: n = round(x / pi), r = x - n pi with pi in parts, one odd polynomial on [-pi/2, pi/2], the
-// sign flipped for odd n.  cos: the same about odd multiples of pi / 2.  Beyond `large` each lane
-// is reduced with as many bits of 2 / pi as its exponent asks for.
+// sin: n = round(x / pi), r = x - n pi with pi in parts, one odd polynomial on [-pi/2, pi/2],
+// the sign flipped for odd n.  cos: the same about odd multiples of pi / 2.  Beyond `large`
+// each lane is reduced with as many bits of 2 / pi as its exponent asks for.
 #ifdef __clang__
 #pragma float_control(push)
 #pragma clang fp contract(off)
