@@ -26,6 +26,10 @@ class UnsupportedError(TcfuseError):
     """A stage cannot do this; the region is left to ONNX Runtime for the reason given."""
 
 
+class IllegalTransformError(TcfuseError):
+    """A schedule transformation was asked for where it is not legal."""
+
+
 class VerificationError(TcfuseError):
     """A produced model or kernel does not give the right answer."""
 
