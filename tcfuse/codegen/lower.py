@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tcfuse.codegen.body import BodyWriter, widest_bytes
+from tcfuse.codegen.body import BodyWriter
+from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import MOST_LANES, Tensor

@@ -1,0 +1,285 @@
+"""The value of one statement's right-hand side as C++ text, operands before their users.
+
+Accesses whose place is known and inside go straight to memory.  The others are guarded by a
+ternary around them, or depend on data: those are checked where the kernel runs, and a wrong
+index reads nothing and sets the kernel's fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tcfuse.codegen.elements import lane_index, read
+from tcfuse.codegen.operators import Operators
+from tcfuse.codegen.scope import LaneLoop, Lines, Names
+from tcfuse.codegen.tensors import Tensor
+from tcfuse.codegen.values import Value, converted, spread
+from tcfuse.errors import UnsupportedError
+from tcfuse.poly.bounds import stays_inside
+from tcfuse.poly.guards import Guard
+from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.tc.ast import Access, Const, Expr, Var, children, post_order
+from tcfuse.tc.typing import Type, Weak, node_type
+from tcfuse.types import DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """What all statements of a kernel share."""
+
+    scop: Scop
+    tensors: Mapping[str, Tensor]
+    names: Names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """One instance of a statement.
+
+    Attributes:
+        statement: Which.
+        iterators: The value of each of its iterators.
+        guard_of: For each node of its expressions, what must hold where it is evaluated.
+    """
+
+    statement: Statement
+    iterators: Mapping[str, Polynomial]
+    guard_of: Mapping[int, Guard]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Subscript:
+    """An index that is not known to lie inside its dimension.
+
+    Attributes:
+        stride: Elements between neighbours in the dimension.
+        size: Of the dimension.
+    """
+
+    value: Value
+    stride: Polynomial
+    size: Polynomial
+
+
+class Evaluation:
+    """The value of one statement's right-hand side, operands before their users."""
+
+    def __init__(self, frame: Frame, place: Place, lines: Lines, lane: LaneLoop | None) -> None:
+        self.frame = frame
+        self.place = place
+        self.lines = lines
+        self.lane = lane
+        self.values: dict[int, Value] = {}
+        self.kinds: dict[int, Type] = {}
+        self.lets: dict[str, Value] = {}
+        self.let_types: dict[str, Type] = {}
+        self.operators = Operators(lane.width if lane else "1")
+
+    def run(self) -> Value:
+        """The value, after the lines that compute it."""
+        written = self.place.statement.comprehension
+        for let in written.lets:
+            value = self._evaluate(let.value)
+            self.lets[let.name] = self._named(value, let.name, always=True)
+            self.let_types[let.name] = self.kinds[id(let.value)]
+        return self._evaluate(written.value)
+
+    def _evaluate(self, root: Expr) -> Value:
+        for node in post_order(root):
+            if id(node) in self.values:
+                continue
+            operands = tuple(self.kinds[id(c)] for c in children(node))
+            kind = node_type(node, operands, self.frame.scop.checked.tensors, self.let_types)
+            self.kinds[id(node)] = kind
+            value = self._node(node, kind)
+            self.values[id(node)] = self._named(value, "v")
+        return self.values[id(root)]
+
+    def _node(self, node: Expr, kind: Type) -> Value:
+        match node:
+            case Const(value):
+                return Value("", kind, literal=value)
+            case Var(name) if name in self.lets:
+                return self.lets[name]
+            case Var(name):
+                return self._index(self.place.iterators.get(name, Polynomial.factor(name)))
+            case Access():
+                return self._access(node)
+            case _:
+                operands = tuple(self.values[id(c)] for c in children(node))
+                kinds = tuple(self.kinds[id(c)] for c in children(node))
+                return self.operators.apply(node, kind, operands, kinds)
+
+    def _index(self, value: Polynomial) -> Value:
+        if self.lane is not None and value.mentions(self.lane.iterator):
+            return Value(lane_index(value, self.lane), DType.INT64, True)
+        return Value(f"int64_t({value})", Weak.INT)
+
+    def _named(self, value: Value, stem: str, *, always: bool = False) -> Value:
+        """The value under a name once its text has grown; uniform before the lanes loop."""
+        short = len(value.text) < 90 and value.text.count("tcf::") < 3
+        if value.trivial or (short and not always):
+            return value
+        lane = self.lane
+        if lane is not None and not value.varying and lane.nested == 0:
+            if value.text not in lane.hoisted:
+                lane.hoisted[value.text] = self.frame.names.fresh("u")
+                lane.before.add(f"const auto {lane.hoisted[value.text]} = {value.text};")
+            return Value(lane.hoisted[value.text], value.type, False)
+        name = self.frame.names.fresh(f"{stem}_")
+        self.lines.add(f"const auto {name} = {value.text};")
+        return Value(name, value.type, value.varying)
+
+    # -------------------------------------------------------------- accesses
+
+    def _access(self, access: Access) -> Value:
+        tensor = self.frame.tensors[access.tensor]
+        environment = dict(self.place.iterators)
+        affine = Polynomial()
+        computed: list[_Subscript] = []
+        loose: list[_Subscript] = []
+        for position, (subscript, stride) in enumerate(
+            zip(access.subscripts, tensor.strides, strict=True)
+        ):
+            inside = stays_inside(self.frame.scop, self.place.statement, access, position)
+            known = None if inside is None else polynomial(subscript, environment)
+            size = from_size(tensor.shape[position])
+            if known is None:
+                computed.append(_Subscript(self.values[id(subscript)], stride, size))
+                continue
+            affine = affine + known * stride
+            if not inside:
+                loose.append(_Subscript(self._index(known), stride, size))
+        if not computed and not loose:
+            return read(tensor, affine, self.lane)
+        guarded = self.place.guard_of.get(id(access), ())
+        if not loose and not guarded and not any(s.value.varying for s in computed):
+            return self._at_index(tensor, affine, computed)
+        return self._checked(access, tensor, affine, computed, loose)
+
+    def _at_index(
+        self, tensor: Tensor, affine: Polynomial, computed: Sequence[_Subscript]
+    ) -> Value:
+        """A read at an index that all lanes share: checked once, then like any other."""
+        lines = self._lines_for(Value("", Weak.INT))
+        for subscript in computed:
+            index = converted(subscript.value, DType.INT64)
+            key = ("index", index, str(subscript.size))
+            hoisted = self.lane.hoisted if lines is not self.lines and self.lane else {}
+            if key not in hoisted:
+                name = self.frame.names.fresh("at")
+                hoisted[key] = name
+                lines.add(f"const int64_t {name} = {index};")
+                inside = _scalar_inside(name, subscript)
+                lines.add(f"if (!({inside})) {{ *fault = 1; return; }}")
+            affine = affine + Polynomial.factor(hoisted[key]) * subscript.stride
+        return read(tensor, affine, self.lane)
+
+    def _checked(
+        self,
+        access: Access,
+        tensor: Tensor,
+        affine: Polynomial,
+        computed: Sequence[_Subscript],
+        loose: Sequence[_Subscript],
+    ) -> Value:
+        """A read that may miss its tensor: guarded by a ternary, or checked at run time."""
+        guard = self.place.guard_of.get(id(access), ())
+        if loose and not guard:
+            raise UnsupportedError(f"an access of {access.tensor} may leave the tensor")
+        lane = self.lane
+        varying = lane is not None and (
+            affine.mentions(lane.iterator)
+            or any(s.value.varying for s in (*computed, *loose))
+            or any(self.values[key].varying for key, _ in guard)
+        )
+        if varying:
+            assert lane is not None
+            return self._checked_lanes(tensor, affine, computed, loose, guard, lane)
+        return self._checked_scalar(tensor, affine, computed, loose, guard)
+
+    def _checked_scalar(
+        self,
+        tensor: Tensor,
+        affine: Polynomial,
+        computed: Sequence[_Subscript],
+        loose: Sequence[_Subscript],
+        guard: Guard,
+    ) -> Value:
+        wanted = " && ".join(
+            converted(self.values[key], DType.BOOL)
+            if expected
+            else f"!{converted(self.values[key], DType.BOOL)}"
+            for key, expected in guard
+        )
+        terms, checks = [f"({affine})"], []
+        for subscript in computed:
+            index = self.frame.names.fresh("at")
+            value = converted(subscript.value, DType.INT64)
+            self._lines_for(subscript.value).add(f"const int64_t {index} = {value};")
+            terms.append(f"{index} * ({subscript.stride})")
+            checks.append(_scalar_inside(index, subscript))
+        for subscript in loose:
+            checks.append(_scalar_inside(converted(subscript.value, DType.INT64), subscript))
+        ok = self.frame.names.fresh("ok")
+        lines = self._lines_for(Value("", Weak.INT))
+        condition = " && ".join([f"({wanted})"] * bool(wanted) + checks)
+        lines.add(f"const bool {ok} = {condition};")
+        if computed:
+            missed = f"({wanted}) && !{ok}" if wanted else f"!{ok}"
+            lines.add(f"if ({missed}) *fault = 1;")
+        text = f"tcf::load_if<{tensor.raw}>({tensor.name}, {' + '.join(terms)}, {ok})"
+        name = self.frame.names.fresh("got")
+        lines.add(f"const auto {name} = {tensor.decoded(text)};")
+        return Value(name, tensor.dtype)
+
+    def _lines_for(self, value: Value) -> Lines:
+        """Where a uniform value's computation goes: before the lanes loop if there is one."""
+        if self.lane is not None and not value.varying and self.lane.nested == 0:
+            return self.lane.before
+        return self.lines
+
+    def _checked_lanes(
+        self,
+        tensor: Tensor,
+        affine: Polynomial,
+        computed: Sequence[_Subscript],
+        loose: Sequence[_Subscript],
+        guard: Guard,
+        lane: LaneLoop,
+    ) -> Value:
+        width = lane.width
+        wanted = f"tcf::first_lanes<{width}>({lane.partial or width})"
+        for key, expected in guard:
+            condition = spread(self.values[key], DType.BOOL, width)
+            wanted = (
+                f"tcf::and_({wanted}, {condition if expected else f'tcf::not_({condition})'})"
+            )
+        index = lane_index(affine, lane)
+        for subscript in loose:
+            where = spread(subscript.value, DType.INT64, width)
+            wanted = f"tcf::and_({wanted}, tcf::inside<{width}>({where}, {subscript.size}))"
+        for subscript in computed:
+            name = self.frame.names.fresh("at")
+            value = spread(subscript.value, DType.INT64, width)
+            self.lines.add(f"const auto {name} = {value};")
+            found = f"tcf::inside<{width}>({name}, {subscript.size})"
+            kept = self.frame.names.fresh("ok")
+            self.lines.add(
+                f"const auto {kept} = tcf::checked<{width}>({found}, {wanted}, fault);"
+            )
+            wanted = kept
+            index = f"({index} + {name} * tcf::splat<int64_t, {width}>({subscript.stride}))"
+        if tensor.lanes:
+            raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
+        text = f"tcf::gather_if<{tensor.raw}, {width}>({tensor.name}, {index}, {wanted})"
+        got = self.frame.names.fresh("got")
+        self.lines.add(f"const auto {got} = {tensor.decoded(text)};")
+        return Value(got, tensor.dtype, True)
+
+
+def _scalar_inside(index: str, subscript: _Subscript) -> str:
+    """Whether an index lies inside its dimension, in one comparison."""
+    return f"uint64_t({index}) < uint64_t({subscript.size})"
