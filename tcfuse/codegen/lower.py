@@ -223,7 +223,7 @@ class NestWriter:
         with steps.braces(f"for (; {base} + {width} <= {loop.high}; {base} += {width})"):
             self._copy(loop, base, 0, steps, lane, copies=1)
         most = MOST_LANES * registers
-        if whole.number is None or whole.number % most or loop.low.number is None:
+        if whole.number is None or whole.number % most:
             with steps.braces(f"if ({base} < {loop.high})"):
                 lane.partial = "left"
                 steps.add(f"const int64_t left = {loop.high} - {base};")

@@ -16,13 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
-from tcfuse.mapping.legality import among, carries_nothing, inside, member
+from tcfuse.mapping.legality import among, carries_nothing, inside
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of
-from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.scop import Scop
+from tcfuse.poly.transforms import member, without
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
-from tcfuse.poly.volume import domain_volume, value_of
+from tcfuse.poly.volume import domain_volume, extent
 from tcfuse.tc.ast import walk
 
 WIDTH = 8  # lanes the choice is made for; the count itself is chosen with the instruction set
@@ -73,7 +74,7 @@ class _Mapper:
         if not isinstance(band.child, Leaf):
             cost *= OUTER
         lane = Band(member(band, position), True, (band.coincident[position],), band.child)
-        rest = _without(band, position)
+        rest = without(band, position)
         mapped: Tree = Mark(LANES, lane)
         return _Choice(cost, mapped if rest is None else replace(rest, child=mapped))
 
@@ -103,7 +104,7 @@ class _Mapper:
         )
         if iterator is None:
             return float(volume * work)
-        width = min(WIDTH, _extent(statement, iterator))
+        width = min(WIDTH, extent(statement, iterator))
         strided = 0
         for touch in touches(self.scop, statement):
             stride = touch.offset.stride(iterator)
@@ -116,20 +117,6 @@ class _Mapper:
         if key not in self.rows:
             self.rows[key] = iterator_of(band, position, self.scop.statement(name))
         return self.rows[key]
-
-
-def _extent(statement: Statement, iterator: str) -> int:
-    r = next(r for r in statement.ranges if r.name == iterator)
-    return max(value_of(r.high) - value_of(r.low), 1)
-
-
-def _without(band: Band, position: int) -> Band | None:
-    """The band without one member; ``None`` when nothing is left."""
-    if band.depth == 1:
-        return None
-    schedule = band.schedule.drop_dims(isl.dim_type.out, position, 1)
-    coincident = band.coincident[:position] + band.coincident[position + 1 :]
-    return Band(schedule, band.permutable, coincident, band.child)
 
 
 def choose_lanes(
@@ -149,7 +136,7 @@ def mark_parallel(tree: Domain) -> Domain:
             case Sequence(filters):
                 return Sequence(tuple(replace(f, child=nests(f.child)) for f in filters))
             case Band() if node.coincident[0]:
-                first, rest = member(node, 0), _without(node, 0)
+                first, rest = member(node, 0), without(node, 0)
                 child = node.child if rest is None else nests(rest)
                 return Mark(PARALLEL, Band(first, True, (True,), child))
             case Mark(name, Band() as band) if name == LANES and band.coincident[0]:

@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcfuse.poly import isl
-from tcfuse.poly.tree import Band
-
-
-def member(band: Band, position: int) -> isl.MultiUnionPwAff:
-    """One member of a band as a schedule of its own."""
-    rest = band.depth - position - 1
-    schedule = band.schedule.drop_dims(isl.dim_type.out, position + 1, rest)
-    return schedule.drop_dims(isl.dim_type.out, 0, position)
 
 
 def among(relation: isl.UnionMap, domain: isl.UnionSet) -> isl.UnionMap:

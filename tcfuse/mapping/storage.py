@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tcfuse.mapping.lanes import LANES, PARALLEL
-from tcfuse.mapping.legality import among, carries_nothing, inside, member
+from tcfuse.mapping.legality import among, carries_nothing, inside
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
+from tcfuse.poly.transforms import member
 from tcfuse.poly.tree import Band, Domain, Filter, Mark, Sequence, Tree
 
 

@@ -45,7 +45,9 @@ def subscripts_of(statement: Statement) -> Subscripts:
     written = statement.comprehension
     target = Access(written.tensor, tuple(Var(name) for name in written.indices))
     found = dict.fromkeys(
-        walked for access in (target, *accesses(statement)) for walked in _plain(access, statement)
+        walked
+        for access in (target, *accesses(statement))
+        for walked in _plain(access, statement)
     )
     return Subscripts(tuple(found))
 
@@ -102,7 +104,8 @@ def as_schedule(scop: Scop, rows: Sequence[Row]) -> isl.MultiUnionPwAff:
     texts = []
     for row in rows:
         pieces = (
-            f"{scop.statement(name).instance()} -> [({iterator})]" for name, iterator in row.items()
+            f"{scop.statement(name).instance()} -> [({iterator})]"
+            for name, iterator in row.items()
         )
         texts.append(f"{{ {'; '.join(pieces)} }}")
     return isl.MultiUnionPwAff.read_from_str(scop.context, f"{head}[{', '.join(texts)}]")

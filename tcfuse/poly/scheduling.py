@@ -119,7 +119,7 @@ class _Scheduler:
         return tree
 
     def _solved(self, names: tuple[str, ...], cluster: Cluster) -> Tree:
-        """isl's schedule of ``names`` within one iteration of the outer loops."""
+        """Isl's schedule of ``names`` within one iteration of the outer loops."""
         domain = isl.part_of(self.scop.domain, names)
         if cluster.rows:
             fixed = ", ".join(f"fixed{k}" for k in range(cluster.depth))

@@ -56,6 +56,12 @@ def domain_volume(statement: Statement) -> int:
     return total
 
 
+def extent(statement: Statement, iterator: str) -> int:
+    """Number of values an iterator takes."""
+    r = next(r for r in statement.ranges if r.name == iterator)
+    return max(value_of(r.high) - value_of(r.low), 1)
+
+
 def tensor_volume(scop: Scop, tensor: str) -> int:
     """Number of elements of a tensor."""
     volume = 1

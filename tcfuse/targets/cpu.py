@@ -17,6 +17,7 @@ from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
+from tcfuse.mapping.tiling import tile_transposes
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
 from tcfuse.poly.proof import Proof, prove
@@ -60,7 +61,7 @@ def compile_kernel(
     )
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = mark_parallel(tree)
+    tree = mark_parallel(tile_transposes(scop, tree))
     proof = prove(scop, dependences, tree)
     if scheduled.note:
         proof = replace(proof, notes=(*proof.notes, scheduled.note))

@@ -1,0 +1,83 @@
+"""Tiles for transposes: a lanes loop that strides stays within a block of cache lines.
+
+When lanes walk along one dimension and a tensor is contiguous along another, every iteration of
+the other loop touches the same cache lines again.  Running the lanes loop in tiles, with the
+other loop inside, keeps those lines in the first-level cache.
+
+Rewrite:
+    band [i, j] / lanes [k]  ->  band [i, floor(k / 64), j] / lanes [k]
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcfuse.mapping.access import touches
+from tcfuse.mapping.lanes import LANES
+from tcfuse.poly.rows import iterator_of
+from tcfuse.poly.scop import Scop
+from tcfuse.poly.transforms import joined, member, tile_member
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
+from tcfuse.poly.volume import extent
+
+TILE = 64  # iterations: that many cache lines of 64 bytes are an eighth of a small L1
+
+
+def tile_transposes(scop: Scop, tree: Domain) -> Domain:
+    """``tree`` with the lanes loops of transposes tiled."""
+    names = tuple(s.name for s in scop.statements)
+    return replace(tree, child=_tiled(scop, tree.child, names))
+
+
+def _tiled(scop: Scop, tree: Tree, statements: tuple[str, ...]) -> Tree:
+    match tree:
+        case Sequence(filters):
+            return Sequence(
+                tuple(replace(f, child=_tiled(scop, f.child, f.statements)) for f in filters)
+            )
+        case Band(child=Mark(name, Band(child=Leaf()) as lane)) if name == LANES:
+            return _blocked(scop, tree, lane, statements)
+        case Domain() | Filter() | Mark() | Band():
+            return replace(tree, child=_tiled(scop, tree.child, statements))
+        case Leaf():
+            return tree
+
+
+def _blocked(scop: Scop, band: Band, lane: Band, statements: tuple[str, ...]) -> Band:
+    """``band`` over ``lane`` with tiles in between, where that makes lines be used again."""
+    inner = _contiguous_member(scop, band, lane, statements)
+    if inner is None or not band.permutable or not lane.coincident[0]:
+        return band
+    order = [k for k in range(band.depth) if k != inner] + [inner]
+    rows = [member(band, k) for k in order]
+    flags = tuple(band.coincident[k] for k in order)
+    whole = Band(joined([*rows, lane.schedule]), True, (*flags, True), Leaf())
+    tiled = tile_member(whole, band.depth, TILE)
+    # tiles go between the outer loops and the loop that walks along the lines
+    outer = [member(tiled, k) for k in range(1, band.depth)]
+    loops = [*outer, member(tiled, 0), member(tiled, band.depth)]
+    coincident = (*flags[:-1], True, flags[-1])
+    return Band(joined(loops), True, coincident, Mark(LANES, lane))
+
+
+def _contiguous_member(
+    scop: Scop, band: Band, lane: Band, statements: tuple[str, ...]
+) -> int | None:
+    """The member along which something the lanes stride through is contiguous."""
+    for name in statements:
+        statement = scop.statement(name)
+        across = iterator_of(lane, 0, statement)
+        if across is None or extent(statement, across) <= TILE:
+            continue
+        for touch in touches(scop, statement):
+            stride = touch.offset.stride(across)
+            if stride is None or stride.number in (0, 1):
+                continue
+            for position in range(band.depth):
+                along = iterator_of(band, position, statement)
+                if along is None:
+                    continue
+                step = touch.offset.stride(along)
+                if step is not None and step.number == 1:
+                    return position
+    return None
