@@ -8,86 +8,24 @@ are undefined too.
 
 from __future__ import annotations
 
-import ast
-import math
-import operator
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
-from tcfuse.errors import UnsupportedError
+from tcfuse.ort.sizes import choose_sizes, evaluate_size
 from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, Size
 
 FILLS = ("normal", "edge", "wide", "sparse", "zeros")
-MOST_ELEMENTS = 20_000_000  # in one feed
-ALL_ELEMENTS = 4_000_000  # in all feeds together, the first two left aside
-FEW_ELEMENTS = 300_000  # beyond this two fills must do
-
-# Values for the free size names, in order of appearance; cycled when there are more names.
-SIZES: tuple[tuple[int, ...], ...] = (
-    (3, 5, 7, 2),
-    (1,),
-    (19, 33, 6, 17),
-    (0, 5, 7, 2),
-    (64, 48, 12, 16),
-)
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e4, -1e4, 88.0, -88.0, 1e-3, 0.5)
 
 _PASSES_ON = {
     *("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Slice"),
     *("Split", "Expand", "Tile", "Concat"),
 }
-_OPERATORS: dict[type[ast.AST], Callable[..., int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.floordiv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
-
-
-def evaluate_size(size: Size, values: Mapping[str, int]) -> int:
-    """The number a size expression stands for.
-
-    Raises:
-        UnsupportedError: It is not made of ``+ - * / %``, numbers and known names.
-    """
-    if isinstance(size, int):
-        return size
-
-    def value(node: ast.AST) -> int:
-        match node:
-            case ast.Constant(value=int(number)):
-                return number
-            case ast.Name(id=name) if name in values:
-                return values[name]
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -value(operand)
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                return _OPERATORS[type(op)](value(left), value(right))
-        raise UnsupportedError(f"cannot evaluate the size {size!r}")
-
-    return value(ast.parse(size, mode="eval").body)
-
-
-def bind_sizes(interface: Interface, shapes: list[tuple[int, ...]]) -> dict[str, int]:
-    """The value of every size name when the inputs have those shapes."""
-    values: dict[str, int] = {}
-    derived = dict(interface.derived)
-    for name in interface.sizes:
-        if name in derived:
-            values[name] = evaluate_size(derived[name], values)
-            continue
-        for port, shape in zip(interface.inputs, shapes, strict=True):
-            if name in port.type.shape:
-                values[name] = shape[port.type.shape.index(name)]
-                break
-    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +49,7 @@ def feeds(
     constants: Mapping[int, np.ndarray] | None = None,
     *,
     sums: bool = False,
+    within: Iterable[tuple[Size, ...]] = (),
 ) -> Iterator[Feed]:
     """Every feed for a kernel.
 
@@ -121,29 +60,20 @@ def feeds(
             the sizes fit.
         sums: The kernel adds up elements, in an order of its own: values are so small that a
             partial sum does not overflow in one order and not in another.
+        within: Shapes of the kernel's temporaries, which cost time and memory too.
     """
     roles = integer_roles(function, interface)
-    spent = 0
-    free = [name for name in interface.sizes if name not in dict(interface.derived)]
-    for chosen in SIZES if free else SIZES[:1]:
-        values = {name: chosen[i % len(chosen)] for i, name in enumerate(free)}
-        for name, text in interface.derived:
-            values[name] = evaluate_size(text, values)
+    for chosen in choose_sizes(interface, within, len(FILLS), constants or {}):
+        values = chosen.values
         shapes = [
             tuple(evaluate_size(s, values) for s in p.type.shape) for p in interface.inputs
         ]
-        if min((min(shape, default=1) for shape in shapes), default=1) < 0:
-            continue
         given = {
             position: known
             for position, known in (constants or {}).items()
             if known.shape == shapes[position]
         }
-        total = sum(math.prod(s) for k, s in enumerate(shapes) if k not in given)
-        if total > MOST_ELEMENTS or (spent and spent + total > ALL_ELEMENTS):
-            continue
-        for fill in FILLS[:2] if total > FEW_ELEMENTS else FILLS:
-            spent += total
+        for fill in FILLS[: chosen.n_fills]:
             arrays = [
                 given[position]
                 if position in given
@@ -152,8 +82,7 @@ def feeds(
                     zip(interface.inputs, shapes, strict=True)
                 )
             ]
-            label = ", ".join(f"{name}={values[name]}" for name in free)
-            yield Feed(f"{fill} {label}".strip(), fill, tuple(arrays), values)
+            yield Feed(f"{fill} {chosen}".strip(), fill, tuple(arrays), values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,9 @@ import onnx_ir as ir
 
 from tcfuse.errors import TcfuseError
 from tcfuse.ort.accuracy import Comparison, compare
-from tcfuse.ort.feeds import Feed, evaluate_size, feeds
+from tcfuse.ort.feeds import Feed, feeds
 from tcfuse.ort.inference import Session, open_session, ort_errors, run
+from tcfuse.ort.sizes import evaluate_size
 from tcfuse.ort.subgraph import constant_of, function_of, single_node
 from tcfuse.targets.base import Interface
 from tcfuse.tc.ast import AssignKind
@@ -72,7 +73,13 @@ def verify_kernel(subject: Subject) -> Verification:
         fused = open_session(model, subject.library, optimized=False, threads=2)
     except errors as error:
         return Verification(f"cannot be loaded: {one_line(error)}", 0.0, 0.0, 0)
-    given = feeds(subject.interface, function, known, sums=adds_up(subject.checked))
+    given = feeds(
+        subject.interface,
+        function,
+        known,
+        sums=adds_up(subject.checked),
+        within=[subject.checked.tensors[name].shape for name in subject.checked.temporaries],
+    )
     try:
         return _over_feeds(subject, original, fused, given)
     except TcfuseError as error:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tcfuse.ort.accuracy import compare, tolerance
-from tcfuse.ort.feeds import FILLS, bind_sizes, evaluate_size, feeds
+from tcfuse.ort.feeds import FILLS, feeds
+from tcfuse.ort.sizes import MOST_ELEMENTS, bind_sizes, choose_sizes, evaluate_size
 from tcfuse.ort.verify import verify_kernel
 from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, TensorType
@@ -97,6 +98,17 @@ def test_feeds_cover_every_fill_and_sizes_of_zero_and_one():
     edge = np.concatenate([f.arrays[0].ravel() for f in made if f.label.startswith("edge")])
     assert np.isnan(edge).any()
     assert np.isinf(edge).any()
+
+
+def test_large_kernels_are_run_with_few_sizes():
+    small = Interface((port("x", "n0", 8),), (port("y", "n0", 8),), ("n0",))
+    large = Interface((port("x", "n0", 8),), (port("y", "n0", 2_000_000),), ("n0",))
+    assert [chosen.values["n0"] for chosen in choose_sizes(small, (), 5)] == [3, 1, 19, 0, 64]
+    assert [chosen.values["n0"] for chosen in choose_sizes(large, (), 5)] == [1, 0]
+    assert choose_sizes(small, [(MOST_ELEMENTS,)], 5) == []
+    table = Interface((port("x", 2 * MOST_ELEMENTS),), (port("y", 1),), ())
+    assert choose_sizes(table, (), 5) == []
+    assert len(choose_sizes(table, (), 5, {0})) == 1
 
 
 def test_feeds_are_the_same_every_time():
