@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tcfuse.mapping.order import order_members
+from tcfuse.poly import isl
 from tcfuse.poly.proof import prove
-from tcfuse.poly.scheduling import textual_schedule
-from tcfuse.poly.tree import Band, Domain, below
+from tcfuse.poly.scheduling import compute_schedule
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Sequence, below
 from tests.poly.definitions import model
 
 
@@ -33,24 +34,32 @@ def test_the_longest_steps_go_outside(body: str, expected: str) -> None:
     shape = "8, 9" if target == "Y" else "9, 8"
     params = "float(8, 9) X, float(9, 8) B"
     scop, dependences = model(f"def f({params}) -> (float({shape}) {target}) {{ {body} }}")
-    tree = order_members(scop, textual_schedule(scop, dependences))
+    tree = order_members(scop, compute_schedule(scop, dependences, fusion="min").tree)
     assert rows(tree) == [expected]
     prove(scop, dependences, tree)
 
 
 def test_reductions_go_inside() -> None:
-    scop, dependences = model("""def f(float(n0, n1) X) -> (float(n1) Y) {
+    scop, _ = model("""def f(float(n0, n1) X) -> (float(n1) Y) {
       Y(j) +=! X(i, j) where j in 0:n1, i in 0:n0
     }""")
-    tree = order_members(scop, textual_schedule(scop, dependences))
-    assert rows(tree) == ["j", "j i"]
+    text = "[n0, n1] -> [{ S0[j, i] -> [i] }, { S0[j, i] -> [j] }]"
+    schedule = isl.MultiUnionPwAff.read_from_str(scop.context, text)
+    update = isl.union_set(
+        scop.context, "[n0, n1] -> { S0[j, i] : 0 <= j < n1 and 0 <= i < n0 }"
+    )
+    band = Band(schedule, True, (False, True), Leaf())
+    tree = order_members(scop, Domain(update, Sequence((Filter(("S0",), band),))))
+    assert rows(tree) == ["j i"]  # although i steps farther
+    (ordered,) = [n for n in below(tree) if isinstance(n, Band)]
+    assert ordered.coincident == (True, False)
 
 
 def test_positions_that_depend_on_data_go_outside() -> None:
     scop, dependences = model("""def f(float(n0, 64) X, int64(n1) I) -> (float(64, n1) Y) {
       Y(j, i) = X(I(i), j) where j in 0:64, i in 0:n1
     }""")
-    tree = order_members(scop, textual_schedule(scop, dependences))
+    tree = order_members(scop, compute_schedule(scop, dependences, fusion="min").tree)
     assert rows(tree) == ["i j"]
 
 
@@ -58,7 +67,7 @@ def test_a_band_that_is_not_permutable_stays() -> None:
     scop, dependences = model("""def f(float(9, 8) X) -> (float(8, 9) Y) {
       Y(i, j) = X(j, i) where i in 0:8, j in 0:9
     }""")
-    tree = textual_schedule(scop, dependences)
+    tree = compute_schedule(scop, dependences, fusion="min").tree
     band = tree.child
     assert isinstance(band, Band)
     fixed = Band(band.schedule, False, band.coincident, band.child)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcfuse.poly import isl
-from tcfuse.poly.scheduling import compute_schedule, textual_schedule
+from tcfuse.poly.scheduling import compute_schedule
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
 from tcfuse.poly.tree_isl import from_isl, statement_order, to_isl, to_yaml
 from tests.poly.definitions import ALL, model
@@ -19,7 +19,8 @@ def round_trip(tree: Domain) -> str:
 @pytest.mark.parametrize("name", sorted(ALL))
 def test_a_schedule_survives(name: str) -> None:
     scop, dependences = model(ALL[name])
-    for tree in (textual_schedule(scop, dependences), compute_schedule(scop, dependences).tree):
+    for fusion in ("preserve", "min"):
+        tree = compute_schedule(scop, dependences, fusion=fusion).tree
         assert round_trip(tree) == to_yaml(tree)
 
 
