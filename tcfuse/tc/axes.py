@@ -10,9 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from tcfuse.tc.sizes import Sizes
 from tcfuse.types import Size
+
+_State: TypeAlias = tuple[
+    list[int],
+    list[Size],
+    list[tuple[int, int] | None],
+    list[int],
+    dict[int, list[int]],
+    dict[int, int],
+]
 
 
 class ConflictError(Exception):
@@ -124,7 +134,7 @@ class Axes:
             self._factors[member] = (outer_axes[-1], shared)
         for outer in outer_axes:
             self._join_families(outer_axes[0], outer)
-            self.restrict(outer, modulus // inner if modulus else 0)  # type: ignore[operator]
+            self.restrict(outer, modulus // inner if modulus and isinstance(inner, int) else 0)
 
     def unify(self, left: Sequence[int], right: Sequence[int]) -> None:
         """Refine two lists of axes that hold the same elements until their factors are equal.
@@ -172,12 +182,17 @@ class Axes:
                 return top
         return None
 
-    def _save(self) -> tuple[object, ...]:
-        members = {k: list(v) for k, v in self._members.items()}
-        lists = (self._parent, self._size, self._factors, self._family)
-        return (*(list(x) for x in lists), members, dict(self._modulus))
+    def _save(self) -> _State:
+        return (
+            list(self._parent),
+            list(self._size),
+            list(self._factors),
+            list(self._family),
+            {k: list(v) for k, v in self._members.items()},
+            dict(self._modulus),
+        )
 
-    def _restore(self, saved: tuple[object, ...]) -> None:
+    def _restore(self, saved: _State) -> None:
         (
             self._parent,
             self._size,
@@ -185,4 +200,4 @@ class Axes:
             self._family,
             self._members,
             self._modulus,
-        ) = saved  # type: ignore[assignment]
+        ) = saved

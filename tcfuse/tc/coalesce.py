@@ -120,7 +120,8 @@ def _statement(
             subscripts.append(first)
             if len(chain) > 1 and isinstance(first, Var):
                 extents[first.name] = size
-                swallowed.update(access.subscripts[p].name for p in chain[1:])  # type: ignore[union-attr]
+                inner = (access.subscripts[p] for p in chain[1:])
+                swallowed.update(s.name for s in inner if isinstance(s, Var))
         return Access(access.tensor, tuple(subscripts))
 
     def rule(node: Expr) -> Expr:

@@ -43,7 +43,7 @@ def with_weights(directory: Path, location: str, *, n: int = 4, **keys: int) -> 
 
 def refusal(source: object) -> str:
     with pytest.raises(InputError) as caught:
-        load_model(source)  # type: ignore[arg-type]
+        load_model(source)  # type: ignore[arg-type] - what is wrong is the point
     text = str(caught.value)
     assert "\n" not in text
     return text
