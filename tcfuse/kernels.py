@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from tcfuse.errors import UnsupportedError
+from tcfuse.isolation import WORKER
 from tcfuse.options import MappingOptions
 from tcfuse.ort.record import interface_to_json, source_from_json, source_to_json
 from tcfuse.store import Record, Store, key_of, tool_digest
@@ -67,10 +68,8 @@ def compile_cached(
     key = key_of(checked.definition, signature, hint, options.to_json(), tool_digest())
     record = store.get(KIND, key)
     if record is None:
-        from tcfuse.targets.cpu import compile_kernel  # loads isl: not for a warm run
-
         try:
-            kernel = compile_kernel(checked, interface, hint, options)
+            kernel = WORKER.compile(str(checked.definition), interface, hint, options)
         except UnsupportedError as error:
             store.put(KIND, key, {"refused": str(error)})
             raise

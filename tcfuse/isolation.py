@@ -1,0 +1,159 @@
+"""Compiling in a process of its own, which may be killed.
+
+isl's integer linear programs can take hours, or all memory, on a few unlucky statements, and its
+operation limit does not see every step.  A model is only data: one that is made to do that costs
+a region, never the run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import pickle
+import selectors
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING, Any
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.interface import Interface
+from tcfuse.options import MappingOptions
+
+if TYPE_CHECKING:
+    from tcfuse.targets.cpu import Kernel  # loads isl, which only the other process needs
+
+SECONDS = 30  # of processor time for one kernel; a usual one takes 0.1
+PATIENCE = 20  # times that of waiting, on a busy machine
+BYTES = 6 << 30  # of address space
+
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclass(slots=True)
+class Worker:
+    """A process that compiles one kernel after the other; started when it is needed."""
+
+    seconds: int = SECONDS
+    _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    def compile(
+        self, definition: str, interface: Interface, hint: str, options: MappingOptions
+    ) -> Kernel:
+        """``compile_kernel`` of the text of a definition, within bounds.
+
+        Raises:
+            UnsupportedError: The target cannot do this, or not within the time and memory.
+        """
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            _send(process.stdin, (definition, interface, hint, options, self.seconds))
+            kind, value = _receive(process.stdout, time.monotonic() + PATIENCE * self.seconds)
+        except (TimeoutError, EOFError, BrokenPipeError):
+            self.stop()
+            bounds = f"{self.seconds} s of processor time or {BYTES >> 30} GiB of memory"
+            raise UnsupportedError(f"compiling takes more than {bounds}") from None
+        except BaseException:
+            self.stop()
+            raise
+        if kind == "refused":
+            raise UnsupportedError(value)
+        if kind == "failed":
+            raise RuntimeError(value)
+        kernel: Kernel = value
+        return kernel
+
+    def stop(self) -> None:
+        """End the process, whatever it is doing."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in (self._process.stdin, self._process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):
+                        stream.close()
+            self._process = None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.stop()
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", "from tcfuse.isolation import serve; serve()"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,  # isl prints what its exceptions say again
+                start_new_session=True,  # Ctrl-C is for the parent, which ends this process
+            )
+        return self._process
+
+
+WORKER = Worker()
+atexit.register(WORKER.stop)
+
+
+def _send(stream: IO[bytes], message: object) -> None:
+    data = pickle.dumps(message)
+    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes], deadline: float) -> Any:
+    """The next message; ``TimeoutError`` when it does not come by ``deadline``."""
+    head = _read(stream, _LENGTH.size, deadline)
+    return pickle.loads(_read(stream, _LENGTH.unpack(head)[0], deadline))
+
+
+def _read(stream: IO[bytes], count: int, deadline: float) -> bytes:
+    data = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while len(data) < count:
+            if not selector.select(max(deadline - time.monotonic(), 0)):
+                raise TimeoutError
+            piece = stream.read1(count - len(data))  # type: ignore[attr-defined]  # buffered
+            if not piece:
+                raise EOFError
+            data += piece
+    return data
+
+
+def serve() -> None:
+    """Answer the requests on standard input until it ends."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while True:
+        head = source.read(_LENGTH.size)
+        if len(head) < _LENGTH.size:
+            return
+        *question, seconds = pickle.loads(source.read(*_LENGTH.unpack(head)))
+        _bound(seconds)
+        _send(sink, _answer(*question))
+
+
+def _bound(seconds: int) -> None:
+    """End this process when it uses more memory, or that much more processor time."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource  # not on every system
+
+        resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
+        limit = int(time.process_time()) + seconds + 1
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+
+
+def _answer(
+    definition: str, interface: Interface, hint: str, options: MappingOptions
+) -> tuple[str, object]:
+    from tcfuse.targets.cpu import compile_kernel
+    from tcfuse.tc.parser import parse
+    from tcfuse.tc.sema import check
+
+    try:
+        checked = check(parse(definition), sizes=interface.sizes)
+        return "done", compile_kernel(checked, interface, hint, options)
+    except UnsupportedError as error:
+        return "refused", str(error)
+    except Exception as error:  # told to the parent, which reports it as an internal error
+        return "failed", f"{type(error).__name__}: {error}"

@@ -1,0 +1,49 @@
+"""A kernel that takes too long to compile costs that kernel only."""
+
+import pytest
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.interface import Interface, Port
+from tcfuse.isolation import Worker
+from tcfuse.options import MappingOptions
+from tcfuse.types import DType, TensorType
+
+TEXT = "def f(float(N) X) -> (float(N) Y) {\n  Y(i) = X(i) + 1 where i in 0:N\n}\n"
+VECTOR = TensorType(DType.FLOAT32, ("N",))
+INTERFACE = Interface((Port("X", VECTOR),), (Port("Y", VECTOR),), ("N",))
+
+
+@pytest.fixture
+def worker():
+    worker = Worker()
+    yield worker
+    worker.stop()
+
+
+def test_compiles_like_the_function_it_wraps(worker):
+    from tcfuse.targets.cpu import compile_kernel
+    from tcfuse.tc.parser import parse
+    from tcfuse.tc.sema import check
+
+    here = compile_kernel(check(parse(TEXT)), INTERFACE, "f", MappingOptions())
+    there = worker.compile(TEXT, INTERFACE, "f", MappingOptions())
+    assert there.source == here.source
+    assert str(there.proof) == str(here.proof)
+
+
+def test_a_refusal_keeps_its_reason(worker):
+    text = TEXT.replace("X(i) + 1", "X(i + 1)")
+    with pytest.raises(UnsupportedError, match="may leave the tensor"):
+        worker.compile(text, INTERFACE, "f", MappingOptions())
+
+
+def test_processor_time_is_bounded(worker):
+    worker.seconds = 0
+    n = 400
+    lines = [f"  T{k}(i) = X(i) * {k} where i in 0:N" for k in range(n)]
+    total = " + ".join(f"T{k}(i)" for k in range(n))
+    text = "\n".join([TEXT.splitlines()[0], *lines, f"  Y(i) = {total} where i in 0:N", "}"])
+    with pytest.raises(UnsupportedError, match="takes more than 0 s of processor time"):
+        worker.compile(text, INTERFACE, "f", MappingOptions())
+    worker.seconds = 30
+    assert worker.compile(TEXT, INTERFACE, "f", MappingOptions()).source.phases
