@@ -126,7 +126,7 @@ class _Clustering:
         ]
         return Cluster(names, tuple(self._coincident(names, rows)))
 
-    def _coincident(self, names: Seq[str], rows: list[Row]) -> list[Row]:
+    def _coincident(self, names: Seq[str], rows: Seq[Row]) -> list[Row]:
         """The rows that carry no dependence among ``names``."""
         domain = isl.part_of(self.scop.domain, names)
         pairs = self.ordered.intersect_domain(domain).intersect_range(domain)

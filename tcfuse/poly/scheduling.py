@@ -47,8 +47,8 @@ def compute_schedule(
         scop: What to schedule.
         dependences: What must be respected.
         fusion: The strategy of ``clusters``: ``max``, ``preserve`` or ``min``.
-        limit: isl operations for one integer linear program; beyond it, the statements concerned
-            run in textual order.
+        limit: isl operations for one integer linear program; beyond it, the statements
+            concerned run in textual order.
     """
     scheduler = _Scheduler(scop, dependences, limit)
     clusters = find_clusters(scop, dependences, fusion)
