@@ -1,8 +1,8 @@
 """Compiling in a process of its own, which may be killed.
 
-isl's integer linear programs can take hours, or all memory, on a few unlucky statements, and its
-operation limit does not see every step.  A model is only data: one that is made to do that costs
-a region, never the run.
+isl's integer linear programs can take hours, or all memory, on a few unlucky statements, and
+its operation limit does not see every step.  A model is only data: one that is made to do that
+costs a region, never the run.
 """
 
 from __future__ import annotations

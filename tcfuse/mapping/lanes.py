@@ -8,7 +8,7 @@ choices the one with the fewest vector operations wins; an access that is neithe
 the same for all lanes costs one operation a lane.
 
 Source: "The Next 700 Accelerated Layers", section 4.4 (mapping to threads), with lanes in place
-of threads; ``facts``: a vector wider than the machine's registers is far worse than none.
+of threads.
 """
 
 from __future__ import annotations
