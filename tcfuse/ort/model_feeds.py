@@ -103,7 +103,7 @@ def _shape(
     shape = []
     for axis, dim in enumerate(dims):
         name = None if isinstance(dim, int) else dim.value
-        if isinstance(dim, int):
+        if isinstance(dim, int) and dim >= 0:  # some exporters write -1 for any size
             size = dim
         elif name is not None and name in sizes:
             size = sizes[name]
