@@ -1,7 +1,8 @@
 """The order of the loops of a band: the ones that step farthest through memory go outside.
 
 isl's scheduler finds which loops a band has, and is free in their order; a permutable band may
-be reordered at will.
+be reordered at will.  Loops that run once are dropped: no code would be left of them that a
+mapping decision could be about.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
+from tcfuse.poly.transforms import member, without
 from tcfuse.poly.tree import Band, Domain, Filter, Mark, Sequence, Tree
 from tcfuse.poly.volume import TYPICAL
 
 
 def order_members(scop: Scop, tree: Domain) -> Domain:
-    """``tree`` with the members of every permutable band ordered by their strides."""
+    """``tree`` without loops that run once, and each permutable band ordered by strides."""
     names = tuple(s.name for s in scop.statements)
     return replace(tree, child=_ordered(scop, tree.child, names))
 
@@ -31,11 +33,24 @@ def _ordered(scop: Scop, tree: Tree, statements: tuple[str, ...]) -> Tree:
             )
         case Band():
             child = _ordered(scop, tree.child, statements)
-            return _sorted(scop, replace(tree, child=child), statements)
+            kept = _repeated(scop, replace(tree, child=child), statements)
+            return child if kept is None else _sorted(scop, kept, statements)
         case Domain() | Filter() | Mark():
             return replace(tree, child=_ordered(scop, tree.child, statements))
         case _:
             return tree
+
+
+def _repeated(scop: Scop, band: Band, statements: tuple[str, ...]) -> Band | None:
+    """``band`` without the members that have one value only; ``None`` when none is left."""
+    instances = isl.part_of(scop.domain, statements)
+    kept: Band | None = band
+    for position in reversed(range(band.depth)):
+        row = isl.UnionMap.from_multi_union_pw_aff(member(band, position))
+        values = isl.sets_of(row.intersect_domain(instances).range())
+        if kept is not None and len(values) == 1 and values[0].is_singleton():
+            kept = without(kept, position)
+    return kept
 
 
 def _sorted(scop: Scop, band: Band, statements: tuple[str, ...]) -> Band:

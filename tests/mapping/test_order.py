@@ -73,3 +73,21 @@ def test_a_band_that_is_not_permutable_stays() -> None:
     fixed = Band(band.schedule, False, band.coincident, band.child)
     assert order_members(scop, Domain(scop.domain, fixed)).child is not None
     assert rows(order_members(scop, Domain(scop.domain, fixed))) == ["i j"]
+
+
+def test_loops_that_run_once_are_dropped() -> None:
+    scop, dependences = model("""def f(float(1, 9) X) -> (float(1, 9) Y, float(1) Z) {
+      Y(i, j) = X(i, j) where i in 0:1, j in 0:9
+      Z(i) +=! Y(i, j) where i in 0:1, j in 0:9
+    }""")
+    tree = order_members(scop, compute_schedule(scop, dependences).tree)
+    assert "i" not in " ".join(rows(tree))
+    assert "j" in " ".join(rows(tree))
+    prove(scop, dependences, tree)
+
+
+def test_loops_that_run_once_for_some_sizes_stay() -> None:
+    scop, dependences = model("""def f(float(n0, 9) X) -> (float(n0, 9) Y) {
+      Y(i, j) = X(i, j) where i in 0:n0, j in 0:9
+    }""")
+    assert rows(order_members(scop, compute_schedule(scop, dependences).tree)) == ["i j"]
