@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import reduce
 
-from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, is_uniform, loops
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial, floor_divided
@@ -36,9 +36,12 @@ def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tr
 
 def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
     build = isl.AstBuild.from_context(scop.parameters)
-    domain = isl.part_of(scop.domain, names)
-    node = build.node_from_schedule(to_isl(Domain(domain, child)))
-    return _block(node, frozenset())
+    schedule = to_isl(Domain(isl.part_of(scop.domain, names), child))
+    block = _block(build.node_from_schedule(schedule), frozenset())
+    if all(is_uniform(loop) for loop in loops(block) if loop.lanes):
+        return block
+    apart = isl.separated(schedule, LANES)  # lanes cannot decide which statements run
+    return _block(build.node_from_schedule(apart), frozenset())
 
 
 def _block(node: isl.AstNode, marks: frozenset[str]) -> Block:

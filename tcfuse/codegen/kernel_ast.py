@@ -72,3 +72,27 @@ def loops(block: Block) -> list[Loop]:
             case Instance():
                 pass
     return found
+
+
+def is_uniform(loop: Loop) -> bool:
+    """Whether every iteration of ``loop`` runs the same statements equally often."""
+
+    def uniform(block: Block) -> bool:
+        for node in block:
+            match node:
+                case Guard():
+                    if Polynomial.factor(node.condition).mentions(loop.iterator):
+                        return False
+                    if not (uniform(node.then) and uniform(node.otherwise)):
+                        return False
+                case Loop():
+                    bounds = (node.low, node.high)
+                    if any(b.mentions(loop.iterator) for b in bounds):
+                        return False
+                    if not uniform(node.body):
+                        return False
+                case Instance():
+                    pass
+        return True
+
+    return uniform(loop.body)

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from tcfuse.codegen.body import BodyWriter
 from tcfuse.codegen.elements import widest_bytes
-from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances, loops
+from tcfuse.codegen.kernel_ast import (
+    Block,
+    Guard,
+    Instance,
+    Loop,
+    Node,
+    instances,
+    is_uniform,
+    loops,
+)
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
@@ -71,7 +80,7 @@ class NestWriter:
         return PhaseBody(lines, "1", str(self._cost(block)))
 
     def _parallel(self, loop: Loop) -> PhaseBody:
-        if loop.lanes:
+        if loop.lanes and is_uniform(loop):
             return self._parallel_lanes(loop)
         chain = [loop]
         while self._collapses(chain):
@@ -84,6 +93,7 @@ class NestWriter:
         for extent in extents:
             total = total * _atom(extent)
         self._decode(chain, extents, lines)
+        self._declare_lane_registers(loop, lines)
         with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):
             self._block(chain[-1].body, lines, None)
             self._advance(chain, lines)
@@ -153,7 +163,7 @@ class NestWriter:
                     if node.otherwise:
                         with lines.braces("else"):
                             self._block(node.otherwise, lines, lane)
-                case Loop() if node.lanes and lane is None and self._vectorizable(node):
+                case Loop() if node.lanes and lane is None and is_uniform(node):
                     self._lanes(node, lines, whole=node.high - node.low)
                 case Loop():
                     self._serial_loop(node, lines, lane)
@@ -174,29 +184,6 @@ class NestWriter:
         if loop.lanes:
             for tensor in self._lane_registers(loop.body):
                 lines.add(f"{tensor.held} {tensor.name} = {tensor.held}(0);")
-
-    def _vectorizable(self, loop: Loop) -> bool:
-        """Whether nothing inside decides by the lane which statements run."""
-
-        def uniform(block: Block) -> bool:
-            for node in block:
-                match node:
-                    case Guard():
-                        if Polynomial.factor(node.condition).mentions(loop.iterator):
-                            return False
-                        if not (uniform(node.then) and uniform(node.otherwise)):
-                            return False
-                    case Loop():
-                        bounds = (node.low, node.high)
-                        if any(b.mentions(loop.iterator) for b in bounds):
-                            return False
-                        if not uniform(node.body):
-                            return False
-                    case Instance():
-                        pass
-            return True
-
-        return uniform(loop.body)
 
     def _lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
         """A vector loop over ``loop``; ``whole`` is the extent that chooses the lane count."""

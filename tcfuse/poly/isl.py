@@ -28,6 +28,7 @@ from islpy import (
     UnionMap,
     UnionSet,
     Val,
+    ast_loop_type,
     dim_type,
 )
 
@@ -54,6 +55,7 @@ __all__ = [
     "new_context",
     "operation_of",
     "part_of",
+    "separated",
     "sets_of",
     "union_map",
     "union_set",
@@ -102,6 +104,24 @@ def _is_exhausted(context: Context) -> bool:
     except islpy.Error:
         return True
     return False
+
+
+def separated(schedule: Schedule, mark: str) -> Schedule:
+    """``schedule`` with loops below ``mark`` cut where the set of their statements changes."""
+
+    def cut(node: ScheduleNode) -> ScheduleNode:
+        if kind_of(node) == "band" and mark in _marks_above(node):
+            return node.band_member_set_ast_loop_type(0, ast_loop_type.separate)
+        return node
+
+    return schedule.map_schedule_node_bottom_up(cut)
+
+
+def _marks_above(node: ScheduleNode) -> set[str]:
+    names = set()
+    while node.has_parent() and kind_of(node := node.parent()) == "mark":
+        names.add(node.mark_get_id().get_name())
+    return names
 
 
 def union_set(context: Context, text: str) -> UnionSet:

@@ -29,7 +29,7 @@ from onnx import numpy_helper
 
 from tcfuse import opdef
 from tcfuse.debug import cache_dir, current
-from tcfuse.errors import ToolchainError, UnsupportedError
+from tcfuse.errors import InputError, ToolchainError, UnsupportedError
 from tcfuse.graph.boundary import group_of
 from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
@@ -50,7 +50,13 @@ FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
 ROUNDING = ("Round", "QuantizeLinear")
 BATCH = 60
 UNITS = 4  # translation units of a batch's kernels
-OUTSIDE = ("has no definition", "no element type", "is not a tensor", "not a model")
+OUTSIDE = (
+    "has no definition",
+    "no element type",
+    "is not a tensor",
+    "not a model",
+    "has opset 1;",
+)
 """Reasons that put a case outside what the operator library defines."""
 
 
@@ -357,7 +363,7 @@ def attempt(case: Any, outcome: Outcome, *, symbolic: bool) -> Ready | None:
     """The case made ready, or ``None`` with the reason noted."""
     try:
         return prepare(case, symbolic=symbolic)
-    except UnsupportedError as reason:
+    except (InputError, UnsupportedError) as reason:
         if any(text in str(reason) for text in OUTSIDE):
             outcome.outside[str(reason)] += 1
         else:

@@ -88,7 +88,9 @@ def variants(op_type: str, domain: str, shape: tuple[int | str, ...], k: int) ->
     rank = len(shape)
     axis = k % rank if rank else 0
 
-    def one(*inputs: Any, outputs: int = 1, dtypes: Any = (), **attributes: Any) -> list[Variant]:
+    def one(
+        *inputs: Any, outputs: int = 1, dtypes: Any = (), **attributes: Any
+    ) -> list[Variant]:
         return [Variant(op_type, inputs, attributes, outputs, domain, dtypes)]
 
     if op_type == "Mod" and k % 2:
@@ -217,7 +219,9 @@ def fill(
         return rng.integers(0, 2, shape).astype(bool)
     if dtype.is_float:
         x = rng.standard_normal(shape) * (3 if is_first else 2)
-        quiet = op_type in REDUCE or "Normal" in op_type or op_type in ("Cast", "CastLike", "Mod")
+        quiet = (
+            op_type in REDUCE or "Normal" in op_type or op_type in ("Cast", "CastLike", "Mod")
+        )
         if not quiet and x.size > 8 and "oftmax" not in op_type:
             specials = [np.nan, np.inf, -np.inf, -0.0, 0.0, 0.5, -1.5, 2.5]
             x.reshape(-1)[rng.permutation(x.size)[: len(specials)]] = specials
@@ -267,7 +271,9 @@ def as_case(variant: Variant, dtype: DType, name: str) -> Any | None:
                 sets.append((feeds, session.run(None, named)))
         except Exception:  # ONNX Runtime refuses these sizes
             continue
-        if not any(d.dim_param for v in model.graph.input for d in v.type.tensor_type.shape.dim):
+        if not any(
+            d.dim_param for v in model.graph.input for d in v.type.tensor_type.shape.dim
+        ):
             break
     del kinds
     return SimpleNamespace(name=name, model=model, data_sets=sets) if sets else None

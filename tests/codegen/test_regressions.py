@@ -1,0 +1,42 @@
+"""Small graphs that once gave wrong kernels, against ONNX Runtime; each named for its symptom."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from onnx import parser
+
+from tcfuse.ort.inference import open_session, run
+from tests.conformance.compiled import run_cases
+
+pytestmark = [pytest.mark.compiler, pytest.mark.ort]
+
+
+def check(text: str, *feeds: list[np.ndarray]) -> None:
+    """One kernel of the whole graph gives what ONNX Runtime gives, for each list of inputs."""
+    model = parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]>\n{text}')
+    names = [value.name for value in model.graph.input]
+    stock = open_session(ir.from_proto(model), optimized=False)
+    runs = [(feed, run(stock, dict(zip(names, feed, strict=True)))) for feed in feeds]
+    outcome = run_cases([SimpleNamespace(name="graph", model=model, data_sets=runs)])
+    assert not outcome.failed, outcome.failed
+    assert outcome.equal == ["graph"], outcome.refused
+
+
+def values(*shape: int, dtype: type = np.float32) -> np.ndarray:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(dtype)
+
+
+def test_first_lane_does_not_choose_the_part_of_a_concat_for_all_lanes():
+    check(
+        """graph (float[2] x, float s) => (a, b, c, d) <int64[1] zero = {0}> {
+          a = Mul(x, s)
+          c = Concat<axis = 0>(x, x)
+          b = Softmax<axis = 0>(c)
+          d = ReduceMean(c, zero)
+        }""",
+        [values(2), values()],
+    )
