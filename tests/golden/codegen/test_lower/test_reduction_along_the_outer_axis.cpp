@@ -1,0 +1,37 @@
+TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
+    char* local, int64_t begin, int64_t end, int32_t* fault) {
+  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;
+  (void)end; (void)fault;
+  const int64_t n0 = sizes[0]; (void)n0;
+  const int64_t n1 = sizes[1]; (void)n1;
+  const float* __restrict T_X = (const float*)tensors[0];
+  float* __restrict T_Y = (float*)tensors[1];
+  const int64_t first = 0 + begin * 4096, last = tcf::min_<int64_t>(n1, 0 + end * 4096);
+  constexpr int L1 = tcf::lanes_for(4, 1048576);
+  if (first < last) {
+    int64_t base2 = first;
+    for (; base2 + L1 <= last; base2 += L1) {
+      {
+        const int64_t c0 = base2;
+        tcf::vec<float, L1> T_Y_acc = {};
+        T_Y_acc = tcf::splat<float, L1>(0.e+00f);
+        for (int64_t c1 = 0; c1 < n0; ++c1) {
+          T_Y_acc = (T_Y_acc + tcf::load<float, L1>(T_X + c0 + c1 * n1));
+        }
+        tcf::store<L1>(T_Y + c0, T_Y_acc);
+      }
+    }
+    if (base2 < last) {
+      const int64_t left = last - base2;
+      {
+        const int64_t c0 = base2;
+        tcf::vec<float, L1> T_Y_acc = {};
+        T_Y_acc = tcf::splat<float, L1>(0.e+00f);
+        for (int64_t c1 = 0; c1 < n0; ++c1) {
+          T_Y_acc = (T_Y_acc + tcf::load_first<float, L1>(T_X + c0 + c1 * n1, left, float(0)));
+        }
+        tcf::store_first<L1>(T_Y + c0, T_Y_acc, left);
+      }
+    }
+  }
+}

@@ -1,0 +1,108 @@
+TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
+    char* local, int64_t begin, int64_t end, int32_t* fault) {
+  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;
+  (void)end; (void)fault;
+  const int64_t n0 = sizes[0]; (void)n0;
+  const int64_t n1 = sizes[1]; (void)n1;
+  const float* __restrict T_X = (const float*)tensors[0];
+  const uint8_t* __restrict T_P = (const uint8_t*)tensors[1];
+  float* __restrict T_Y = (float*)tensors[2];
+  float T_M = float(0);
+  float* __restrict T_E = (float*)(local + 0);
+  float T_S = float(0);
+  int64_t c0 = 0 + begin;
+  for (int64_t turn = begin; turn < end; ++turn) {
+    T_M = -__builtin_inff();
+    T_S = 0.e+00f;
+    constexpr int L1 = tcf::lanes_for(4, 1048576);
+    if (0 < n1) {
+      auto acc4 = tcf::splat<float, L1>(-__builtin_inff());
+      auto acc7 = tcf::splat<float, L1>(-__builtin_inff());
+      int64_t base2 = 0;
+      for (; base2 + 2 * L1 <= n1; base2 += 2 * L1) {
+        {
+          const int64_t c1 = base2;
+          const auto v_5 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
+          acc4 = tcf::max_(acc4, v_5);
+        }
+        {
+          const int64_t c1 = base2 + 1 * L1;
+          const auto v_6 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
+          acc7 = tcf::max_(acc7, v_6);
+        }
+      }
+      for (; base2 + L1 <= n1; base2 += L1) {
+        {
+          const int64_t c1 = base2;
+          const auto v_8 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
+          acc4 = tcf::max_(acc4, v_8);
+        }
+      }
+      if (base2 < n1) {
+        const int64_t left = n1 - base2;
+        {
+          const int64_t c1 = base2;
+          const auto v_9 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L1>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L1>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L1>(-__builtin_inff()));
+          acc4 = tcf::max_(acc4, tcf::select(tcf::first_lanes<L1>(left), v_9, tcf::splat<float, L1>(-__builtin_inff())));
+        }
+      }
+      T_M = tcf::max_(T_M, tcf::hmax(tcf::max_(acc4, acc7)));
+    }
+    constexpr int L10 = tcf::lanes_for(4, 1048576);
+    if (0 < n1) {
+      auto acc13 = tcf::splat<float, L10>(0.e+00f);
+      auto acc16 = tcf::splat<float, L10>(0.e+00f);
+      int64_t base11 = 0;
+      for (; base11 + 2 * L10 <= n1; base11 += 2 * L10) {
+        {
+          const int64_t c1 = base11;
+          const auto v_14 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
+          tcf::store<L10>(T_E + c1, tcf::exp((v_14 - tcf::splat<float, L10>(T_M))));
+          acc13 = (acc13 + tcf::load<float, L10>(T_E + c1));
+        }
+        {
+          const int64_t c1 = base11 + 1 * L10;
+          const auto v_15 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
+          tcf::store<L10>(T_E + c1, tcf::exp((v_15 - tcf::splat<float, L10>(T_M))));
+          acc16 = (acc16 + tcf::load<float, L10>(T_E + c1));
+        }
+      }
+      for (; base11 + L10 <= n1; base11 += L10) {
+        {
+          const int64_t c1 = base11;
+          const auto v_17 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
+          tcf::store<L10>(T_E + c1, tcf::exp((v_17 - tcf::splat<float, L10>(T_M))));
+          acc13 = (acc13 + tcf::load<float, L10>(T_E + c1));
+        }
+      }
+      if (base11 < n1) {
+        const int64_t left = n1 - base11;
+        {
+          const int64_t c1 = base11;
+          const auto v_18 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L10>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L10>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L10>(-__builtin_inff()));
+          tcf::store_first<L10>(T_E + c1, tcf::exp((v_18 - tcf::splat<float, L10>(T_M))), left);
+          acc13 = (acc13 + tcf::select(tcf::first_lanes<L10>(left), tcf::load_first<float, L10>(T_E + c1, left, float(0)), tcf::splat<float, L10>(0.e+00f)));
+        }
+      }
+      T_S = (T_S + tcf::hsum((acc13 + acc16)));
+    }
+    constexpr int L19 = tcf::lanes_for(4, 1048576);
+    if (0 < n1) {
+      int64_t base20 = 0;
+      for (; base20 + L19 <= n1; base20 += L19) {
+        {
+          const int64_t c1 = base20;
+          tcf::store<L19>(T_Y + c0 * n1 + c1, (tcf::load<float, L19>(T_E + c1) / tcf::splat<float, L19>(T_S)));
+        }
+      }
+      if (base20 < n1) {
+        const int64_t left = n1 - base20;
+        {
+          const int64_t c1 = base20;
+          tcf::store_first<L19>(T_Y + c0 * n1 + c1, (tcf::load_first<float, L19>(T_E + c1, left, float(0)) / tcf::splat<float, L19>(T_S)), left);
+        }
+      }
+    }
+    ++c0;
+  }
+}
