@@ -96,8 +96,9 @@ def _compile_model(
     for count, group in enumerate(groups, 1):
         run.progress(f"compiling region {count} of {len(groups)}")
         for attempt in attempt_parts(group, lambda part: _attempt(part, model, run)):
-            if attempt.name and bodies.setdefault(attempt.name, attempt.body) != attempt.body:
-                attempt = _attempt(attempt.group, model, run, f"_{attempt.body[:6]}")
+            body = attempt.body if attempt.name else ""
+            if body and bodies.setdefault(attempt.name, body) != body:
+                attempt = _attempt(attempt.group, model, run, f"_{body[:6]}")
             tried.append(attempt)
     return model, plans, tried
 
