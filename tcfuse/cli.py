@@ -27,7 +27,8 @@ NO_GAIN = 4
 app = typer.Typer(
     name="tcfuse",
     help="Fuse the many small operators of an ONNX model into compiled kernels that plain "
-    "onnxruntime runs.",
+    "onnxruntime runs.  Every command also takes --traceback, which shows where an error came "
+    "from.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
