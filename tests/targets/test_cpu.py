@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,9 +169,18 @@ ONE_ROW = """def f(float(1, n0) X) -> (float(1) Y, float(1, n0) Z) {
 TRANSPOSE = """def f(float(n0, n1) X) -> (float(n1, n0) Y) {
   Y(i, j) = tanh(X(j, i)) where i in 0:n1, j in 0:n0
 }"""
-HALVES = """def f(double(n0) X) -> (float16(n0) Y, bfloat16(n0) Z) {
-  Y(i) = float16(X(i) * 3) where i in 0:n0
-  Z(i) = bfloat16(X(i) * 3) where i in 0:n0
+HALVES = """def f(double X) -> (float16 Y, bfloat16 Z) {
+  Y() = float16(tanh(X()))
+  Z() = bfloat16(tanh(X()))
+}"""
+JOINED_ROWS = """def f(float(1, 16) X, float(3, 16) Z, float(16, 4) B)
+    -> (float(4, 16) J, float(4, 16) Y) {
+  J(i, j) = X(i, j) where i in 0:1, j in 0:16
+  J(i, j) = Z(i - 1, j) where i in 1:4, j in 0:16
+  M(i) max=! J(i, j) + B(j, i) where i in 0:4, j in 0:16
+  E(i, j) = exp(J(i, j) + B(j, i) - M(i)) where i in 0:4, j in 0:16
+  S(i) +=! E(i, j) where i in 0:4, j in 0:16
+  Y(i, j) = E(i, j) / S(i) where i in 0:4, j in 0:16
 }"""
 TRIANGLE = """def f(float(n0, n0) X) -> (float(n0, n0) Y) {
   Y(i, j) = j <= i ? X(i, j) : -inf() where i in 0:n0, j in 0:n0
@@ -210,7 +220,6 @@ CHOSEN = {
     "empty": EMPTY,
     "one_row": ONE_ROW,
     "transpose": TRANSPOSE,
-    "halves": HALVES,
     "triangle": TRIANGLE,
     "scaled": SCALED,
     "split_heads": SPLIT_HEADS,
@@ -340,6 +349,23 @@ def test_a_wrong_kernel_is_noticed(
     wrong = {"Y": evaluate(compiled.checked, inputs)["Y"] + 0.01}
     with pytest.raises(AssertionError, match="Not equal"):
         assert_equal(compiled.checked, found, wrong)
+
+
+@compiler
+@pytest.mark.parametrize("numerics", ["default", "strict"])
+@pytest.mark.parametrize("fusion", ["preserve", "max"])
+@pytest.mark.parametrize("text", [HALVES, JOINED_ROWS], ids=["halves", "joined_rows"])
+def test_alone(
+    two_levels: Sequence[Level], tmp_path: Path, text: str, fusion: str, numerics: str
+) -> None:
+    """Definitions that once did not compile, or were wrong."""
+    checked = checked_of(text)
+    kernel = kernel_of(checked, MappingOptions(fusion=fusion, numerics=numerics))
+    inputs = inputs_of(checked, {})
+    for (compiled,) in build([checked], [kernel], two_levels, tmp_path):
+        found, fault = compiled(inputs)
+        assert fault == 0
+        assert_equal(checked, found, evaluate(checked, inputs))
 
 
 # ---------------------------------------------------------------------- without a compiler
