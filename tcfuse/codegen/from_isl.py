@@ -153,7 +153,7 @@ def _operation(expr: isl.AstExpr) -> Polynomial:
         divisor = values[1].number or 1
         return values[0] - Polynomial.constant(divisor) * floor_divided(values[0], divisor)
     assert kind in ("min", "max"), f"unexpected operation {kind}"
-    text = reduce(lambda a, b: f"tcf::{kind}_<int64_t>({a}, {b})", (str(v) for v in values))
+    text = reduce(lambda a, b: f"tcf_{kind}({a}, {b})", (str(v) for v in values))
     return Polynomial.factor(text)
 
 

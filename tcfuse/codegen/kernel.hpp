@@ -1,4 +1,10 @@
 // What kernels need beside mathematics: masks of uniform values, guarded and checked reads.
+
+// Sizes and bounds: the same names as where the library is told how often to call a kernel.
+TCF_INLINE int64_t tcf_min(int64_t a, int64_t b) { return a < b ? a : b; }
+TCF_INLINE int64_t tcf_max(int64_t a, int64_t b) { return a > b ? a : b; }
+TCF_INLINE int64_t tcf_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
+
 namespace tcf {
 
 template <int L>

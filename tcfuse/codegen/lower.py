@@ -132,7 +132,7 @@ class NestWriter:
         extent = loop.high - loop.low
         lines = Lines()
         low = f"{loop.low} + begin * {STEP}"
-        high = f"tcf::min_<int64_t>({loop.high}, {loop.low} + end * {STEP})"
+        high = f"tcf_min({loop.high}, {loop.low} + end * {STEP})"
         lines.add(f"const int64_t first = {low}, last = {high};")
         part = Loop(
             loop.iterator,

@@ -111,7 +111,7 @@ def floor_divided(value: Polynomial, divisor: int) -> Polynomial:
     rest = Polynomial.of({m: c for m, c in value.terms if c % divisor})
     if rest.number is not None:
         return whole + Polynomial.constant(rest.number // divisor)
-    text = f"tcf::floor_div<int64_t>({rest}, {divisor})"
+    text = f"tcf_floor_div({rest}, {divisor})"
     return whole + Polynomial.factor(text)
 
 
@@ -158,7 +158,7 @@ def _binary(operator: str, a: Polynomial, b: Polynomial) -> Polynomial | None:
         case "%" if (b.number or 0) > 0:
             return a - Polynomial.constant(b.number or 1) * floor_divided(a, b.number or 1)
         case "min" | "max":
-            return Polynomial.factor(f"tcf::{operator}_<int64_t>({a}, {b})")
+            return Polynomial.factor(f"tcf_{operator}({a}, {b})")
         case _:
             return None
 

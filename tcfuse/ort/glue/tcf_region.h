@@ -74,6 +74,8 @@ extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered 
 /* Helpers for the expressions in the table. */
 static inline int64_t tcf_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tcf_max(int64_t a, int64_t b) { return a > b ? a : b; }
+/* floor(a / b) for b > 0 */
+static inline int64_t tcf_floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0); }
 
 /* What every divisor is wrapped in. */
 static inline int64_t tcf_nonzero(int64_t a) { return a ? a : 1; }

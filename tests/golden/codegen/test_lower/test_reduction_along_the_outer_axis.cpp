@@ -6,7 +6,7 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
   const int64_t n1 = sizes[1]; (void)n1;
   const float* __restrict T_X = (const float*)tensors[0];
   float* __restrict T_Y = (float*)tensors[1];
-  const int64_t first = 0 + begin * 4096, last = tcf::min_<int64_t>(n1, 0 + end * 4096);
+  const int64_t first = 0 + begin * 4096, last = tcf_min(n1, 0 + end * 4096);
   constexpr int L1 = tcf::lanes_for(4, 1048576);
   if (first < last) {
     int64_t base2 = first;
