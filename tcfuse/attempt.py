@@ -104,20 +104,19 @@ class Judgement:
     verified: Mapping[str, Verification] = field(default_factory=dict)
     gated: GateResult | None = None
 
+    def without(self, reasons: Mapping[str, str]) -> Judgement:
+        """Without the kernels that there is a reason against."""
+        kept = self.kept - reasons.keys()
+        return replace(self, kept=kept, reasons={**self.reasons, **reasons})
+
     def after_verification(self, verified: Mapping[str, Verification]) -> Judgement:
         """Without the kernels that are wrong."""
         wrong = {name: reject_reason(v) for name, v in verified.items() if v.problem}
-        return replace(
-            self,
-            kept=self.kept - wrong.keys(),
-            reasons={**self.reasons, **wrong},
-            verified=verified,
-        )
+        return replace(self.without(wrong), verified=verified)
 
     def after_gate(self, gated: GateResult) -> Judgement:
         """Without the kernels that do not pay."""
-        reasons = {**self.reasons, **gated.dropped}
-        return replace(self, kept=gated.kept, reasons=reasons, gated=gated)
+        return replace(self.without(gated.dropped), kept=gated.kept, gated=gated)
 
     def measured(self, name: str) -> dict[str, float]:
         """Every number about one kernel."""

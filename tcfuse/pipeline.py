@@ -1,7 +1,7 @@
 """The order of the stages: from a model to the same model with kernels in it.
 
-This is the only module that knows the order.  Every stage is a function between named types;
-what a stage refuses (``UnsupportedError``) stays with ONNX Runtime, for the reason it gave.
+This is the only module that knows the order.  What a stage refuses (``UnsupportedError``) stays
+with ONNX Runtime, for the reason it gave.
 """
 
 from __future__ import annotations
@@ -29,13 +29,10 @@ from tcfuse.result import Result, Source, given
 from tcfuse.store import Store
 from tcfuse.tc.compose import ComposeError, compose
 from tcfuse.tc.sema import check
-from tcfuse.trial import Trial, gate_all, shared_library, verify_all
+from tcfuse.trial import Trial, build_all, gate_all, shared_library, verify_all
 
-Progress: TypeAlias = Callable[[str], None]
-
-
-def _silent(text: str) -> None:
-    """Show no progress."""
+Progress: TypeAlias = Callable[[str], object]
+_SILENT: Progress = str  # shows nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class Run:
     progress: Progress
 
 
-def optimize(source: Source, *, progress: Progress = _silent, **options: Any) -> Result:
+def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Result:
     """``source`` with its fusible regions compiled; it stays as it is.
 
     Args:
@@ -73,13 +70,13 @@ def optimize(source: Source, *, progress: Progress = _silent, **options: Any) ->
     return Result(fused, library, told, path)
 
 
-def explain(source: Source, *, progress: Progress = _silent, **options: Any) -> Report:
+def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
     run = Run(OptimizeOptions.of(**options), Store.default(), progress)
     _, plans, tried = _compile_model(source, run)
-    names = frozenset(attempt.name for attempt in tried if attempt.name)
     path = str(source) if isinstance(source, str | Path) else ""
-    return report(path, run.options, plans, tried, Judgement(names))
+    kept = Judgement(frozenset(attempt.name for attempt in tried if attempt.name))
+    return report(path, run.options, plans, tried, kept)
 
 
 def _compile_model(
@@ -137,11 +134,12 @@ def _judge(
     """Verify, then time; what is wrong or does not pay goes."""
     working = [attempt for attempt in tried if attempt.compiled is not None]
     judgement = Judgement(frozenset(attempt.name for attempt in working))
-    if not working:
-        return judgement
     run.progress(f"building {len(judgement.kept)} kernels")
-    library = shared_library(working, run.options.numerics, run.store)
-    trial = Trial(model, path, working, library, run.store)
+    library, broken = build_all(working, run.options.numerics, run.store)
+    judgement = judgement.without(broken)
+    if library is None:
+        return judgement
+    trial = Trial(model, path, working, library, run.store).only(judgement.kept)
     if run.options.verify or debug.current().verify > 1:
         judgement = judgement.after_verification(verify_all(trial, run.progress))
     if run.options.gate and judgement.kept:

@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from tcfuse.attempt import Attempt
 from tcfuse.debug import current
+from tcfuse.errors import ToolchainError
 from tcfuse.graph.rewrite import rewrite
 from tcfuse.kernels import Compiled
 from tcfuse.ort.gate import gate
@@ -30,6 +31,7 @@ from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.store import Store, key_of, tool_digest
+from tcfuse.targets.compilers import find_compiler
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +82,32 @@ def shared_library(attempts: Sequence[Attempt], numerics: str, store: Store) -> 
     return path
 
 
-def verify_all(trial: Trial, progress: Callable[[str], None]) -> dict[str, Verification]:
+def build_all(
+    attempts: Sequence[Attempt], numerics: str, store: Store
+) -> tuple[Path | None, dict[str, str]]:
+    """One library of all kernels, or of those that compile; the reason for each other.
+
+    Raises:
+        ToolchainError: There is no compiler.
+    """
+    if not attempts:
+        return None, {}
+    try:
+        return shared_library(attempts, numerics, store), {}
+    except ToolchainError:
+        find_compiler(current().cxx)  # without one no kernel is to blame
+    broken: dict[str, str] = {}
+    for name, alone in {attempt.name: attempt for attempt in attempts}.items():
+        try:
+            shared_library([alone], numerics, store)
+        except ToolchainError as error:
+            log.warning("%s does not compile: %s", name, error.output or error)
+            broken[name] = f"does not compile: {' '.join(str(error).split())[:300]}"
+    working = [attempt for attempt in attempts if attempt.name not in broken]
+    return (shared_library(working, numerics, store) if working else None), broken
+
+
+def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Verification]:
     """Run every kernel against its original; from the store where that was done before."""
     found: dict[str, Verification] = {}
     nodes: dict[str, ir.Node] = {}
@@ -110,7 +137,7 @@ def verify_all(trial: Trial, progress: Callable[[str], None]) -> dict[str, Verif
     return found
 
 
-def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], None]) -> GateResult:
+def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) -> GateResult:
     """Keep what pays; from the store where that was measured before."""
     guesses = tuple(shape_guesses(trial.model, wishes))
     kernels = trial.kernels()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 
 import tcfuse
 from models.draft import Draft
-from tcfuse import kernels
+from tcfuse import debug, kernels
 from tcfuse.errors import InputError, OptionError, UnsupportedError
 from tcfuse.ort.inference import open_session, run
 from tcfuse.ort.manifest import read_manifest
@@ -20,6 +22,16 @@ from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 from tcfuse.pipeline import explain, optimize
 
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A cache that knows nothing yet."""
+    monkeypatch.setenv("TCFUSE_CACHE_DIR", str(tmp_path / "cache"))
+    debug.current.cache_clear()
+    yield
+    monkeypatch.undo()
+    debug.current.cache_clear()
 
 
 def model(name: str, **sizes: object) -> ir.Model:
@@ -81,7 +93,7 @@ def test_a_warm_run_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
     def fail(*_: object) -> None:
         raise AssertionError("compiled again")
 
-    monkeypatch.setattr("tcfuse.targets.cpu.compile_kernel", fail)
+    monkeypatch.setattr("tcfuse.isolation.Worker.compile", fail)
     monkeypatch.setattr("tcfuse.trial.build_library", fail)
     monkeypatch.setattr("tcfuse.trial.verify_kernel", fail)
     warm = optimize(model("softmax"), gate=False)
@@ -89,6 +101,7 @@ def test_a_warm_run_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
     assert warm.library == cold.library
 
 
+@pytest.mark.usefixtures("empty_cache")
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
@@ -106,13 +119,33 @@ def test_a_region_that_fails_is_left_alone(
         raise error
 
     monkeypatch.setattr("tcfuse.pipeline.compile_cached", fail)
-    original = model("gelu", features=51 + len(reason))  # not in the cache
+    original = model("gelu")
     result = optimize(original, gate=False)
     assert [region.reason for region in result.report.regions] == [reason]
     assert result.library is None
     assert result.model is original
 
 
+@pytest.mark.usefixtures("empty_cache")
+def test_a_kernel_that_does_not_compile_costs_its_region_only(monkeypatch: pytest.MonkeyPatch):
+    from tcfuse.kernels import CompiledKernel, compile_cached
+
+    def damage(*arguments: object) -> CompiledKernel:
+        kernel = compile_cached(*arguments)
+        if "softmax" not in kernel.name:
+            return kernel
+        damaged = replace(kernel.source, text="this is no C++")
+        return replace(kernel, source=damaged, key=f"damaged {kernel.key}")
+
+    monkeypatch.setattr("tcfuse.pipeline.compile_cached", damage)
+    original = model("attention")
+    result = optimize(original, gate=False)
+    reasons = {region.reason.partition(":")[0] for region in result.report.regions}
+    assert reasons == {"", "does not compile"}
+    same_answers(original, result)
+
+
+@pytest.mark.usefixtures("empty_cache")
 def test_a_refusal_is_remembered(monkeypatch: pytest.MonkeyPatch):
     calls = []
 
@@ -120,9 +153,9 @@ def test_a_refusal_is_remembered(monkeypatch: pytest.MonkeyPatch):
         calls.append(1)
         raise UnsupportedError("not today")
 
-    monkeypatch.setattr("tcfuse.targets.cpu.compile_kernel", refuse)
+    monkeypatch.setattr("tcfuse.isolation.Worker.compile", refuse)
     for _ in range(2):
-        report = explain(model("gelu", features=123))
+        report = explain(model("gelu"))
         assert [region.reason for region in report.regions] == ["not today"]
     assert len(calls) == 1
 
