@@ -8,6 +8,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from tcfuse.errors import UnsupportedError
+from tcfuse.graph.constants import constant_tensor
 from tcfuse.interface import Interface, Port
 from tcfuse.tc.ast import Access, Cast, Const, Def
 from tcfuse.tc.build import Built, ComposeError
@@ -34,13 +35,13 @@ from tcfuse.types import TensorType, size_names
 def finish(
     draft: Draft, built: Built, name: str
 ) -> tuple[Def, Interface, tuple[ir.Value, ...]]:
-    """The definition called ``name``, its interface, and the inputs that it reads.
+    """The definition called ``name``, its interface, and its inputs in order.
 
     Raises:
         ComposeError: A size is not known from these inputs.
     """
     pool, group = built.pool, built.group
-    draft = _simplified(draft, pool)
+    draft = _with_unread(_simplified(draft, pool), built)
     try:
         draft = with_visible_sizes(draft, pool, built.sizes)
     except UnsupportedError as error:
@@ -78,6 +79,19 @@ def _simplified(draft: Draft, pool: Pool) -> Draft:
                 value = pool.add(Cast(dtype, value))
         body.append(canonical_indices(replace(s, value=value), pool))
     return remove_dead(replace(draft, body=tuple(body)))
+
+
+def _with_unread(draft: Draft, built: Built) -> Draft:
+    """``draft`` with the inputs that no value depends on but the original operators read.
+
+    Constants stay out: the original operators have copies.
+    """
+    types: dict[str, TensorType] = {}
+    for value in built.group.inputs:
+        name = built.names[value]
+        if name in draft.inputs or constant_tensor(value) is None:
+            types[name] = draft.tensors.get(name, built.tensors[name])
+    return replace(draft, inputs=tuple(types), tensors={**draft.tensors, **types})
 
 
 def _renamed(draft: Draft, sizes: Mapping[str, str], pool: Pool) -> Draft:

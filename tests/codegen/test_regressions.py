@@ -1,4 +1,4 @@
-"""Small graphs that once gave wrong kernels, against ONNX Runtime; each named for its symptom."""
+"""Small graphs that once gave wrong kernels or none, each named for its symptom."""
 
 from __future__ import annotations
 
@@ -39,4 +39,15 @@ def test_first_lane_does_not_choose_the_part_of_a_concat_for_all_lanes():
           d = ReduceMean(c, zero)
         }""",
         [values(2), values()],
+    )
+
+
+def test_input_that_only_the_original_operators_read_stays_an_input():
+    check(
+        """graph (float[N, 3] x, double[M] like, float[3] w) => (a, b) <float zero = {0}> {
+          ones = Pow(x, zero)
+          a = Add(ones, w)
+          b = CastLike(x, like)
+        }""",
+        [values(4, 3), values(5, dtype=np.float64), values(3)],
     )

@@ -253,6 +253,8 @@ def fill(
 
 def as_case(variant: Variant, dtype: DType, name: str) -> Any | None:
     """The variant as a test case with ONNX Runtime's answers; ``None`` if that has none."""
+    if dtype is DType.FLOAT64 and variant.op_type in ("FastGelu", "GroupNormalization"):
+        return None  # ONNX Runtime computes these in float
     model = model_of(variant, dtype)
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     try:
