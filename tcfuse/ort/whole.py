@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 GAIN = 1.02  # below this a gain must be confirmed
 PAYS = 1.01  # a group whose removal makes the model this much faster, twice, goes
+LOSES = 0.97  # kernels this slow alone are left out if the model is faster without them
 PROMISE = 0.7  # share of the kernels' own gains that the model should show
 MOST_GROUPS = 12  # kernels beyond this are judged in groups
 ROUNDS = 12
@@ -50,7 +51,13 @@ def search(
     call_seconds = median(interleave({"": call}, 3)[""])
     whole = Whole(stage, inputs, deadline, opening, call_seconds)
     kept, dropped, note = result.kept, dict(result.dropped), result.note
-    best = whole.measure({"all": kept})["all"]
+    variants = {"all": kept}
+    losers = {name for name, ratio in result.alone.items() if ratio.value < LOSES}
+    if kept - losers and kept & losers:
+        variants["winners"] = kept - losers
+    found = whole.measure(variants)
+    first = max(found, key=lambda name: found[name].value)
+    kept, best = variants[first], found[first]
     if best.value < max(GAIN, whole.promised(result)):
         kept, best = whole.eliminate(kept, best)
     if best.value < GAIN and kept:
