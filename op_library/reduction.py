@@ -73,12 +73,18 @@ def lower(call: OpCall, row: Row, axes: tuple[int, ...] | None) -> str:
     if result == "{r}" and back == "{0}":
         body = [statement("Y", outer, value, assign=row.assign, reduce=rows.reduced)]
     else:
-        combined = result.format(r=rows.at_row("Combined"), n=rows.count)
+        combined = result.format(r=rows.at_row("Combined"), n=divisor(rows))
         body = [
             rows.fold("Combined", widened(x.dtype, value), row.assign),
             statement("Y", outer, back.format(combined)),
         ]
     return definition(call, {"X": x}, {"Y": y}, body)
+
+
+def divisor(rows: Rows) -> str:
+    """The number of points of a row, or 1: the mean of nothing is 0, as in ONNX Runtime."""
+    known = all(isinstance(size, int) for _, size in rows.reduced)
+    return rows.count if known else f"max({rows.count}, 1)"
 
 
 def operand_and_back(source: DType, target: DType, row: Row) -> tuple[str, str]:

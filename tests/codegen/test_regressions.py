@@ -51,3 +51,14 @@ def test_input_that_only_the_original_operators_read_stays_an_input():
         }""",
         [values(4, 3), values(5, dtype=np.float64), values(3)],
     )
+
+
+def test_mean_of_a_dimension_that_turns_out_empty_is_zero():
+    check(
+        """graph (float[N, 3] x) => (y) <int64[1] axis = {0}> {
+          m = ReduceMean<keepdims = 0>(x, axis)
+          y = Neg(m)
+        }""",
+        [values(4, 3)],
+        [values(0, 3)],
+    )

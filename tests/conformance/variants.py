@@ -138,7 +138,7 @@ def variants(op_type: str, domain: str, shape: tuple[int | str, ...], k: int) ->
     if op_type == "Tile":
         return one(shape, whole(*[1 + (k + d) % 2 for d in range(rank)]))
     if op_type == "Transpose":
-        return one(shape, perm=tuple(np.roll(range(rank), k)) if rank else ())
+        return one(shape, perm=[int(d) for d in np.roll(range(rank), k)]) if rank else []
     if op_type == "Pad":
         pads = whole(*[(k + d) % 3 for d in range(2 * rank)])
         mode = ("constant", "edge", "reflect", "wrap")[k % 4]
@@ -255,6 +255,10 @@ def as_case(variant: Variant, dtype: DType, name: str) -> Any | None:
     """The variant as a test case with ONNX Runtime's answers; ``None`` if that has none."""
     if dtype is DType.FLOAT64 and variant.op_type in ("FastGelu", "GroupNormalization"):
         return None  # ONNX Runtime computes these in float
+    if not dtype.is_float and variant.op_type == "ReduceLogSumExp":
+        return None  # what it makes of integers depends on the axes
+    if dtype is DType.FLOAT16 and variant.op_type == "Sign":
+        return None  # it has no sign of NaN in this type alone
     model = model_of(variant, dtype)
     rng = np.random.default_rng(zlib.crc32(name.encode()))
     try:
