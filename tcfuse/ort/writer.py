@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,10 +30,11 @@ Piece: TypeAlias = "bytes | memoryview"
 def write_model(model: ir.Model, path: Path) -> str:
     """Write ``model``, external data aside, to ``path``; the SHA-256 of what was written."""
     digest = hashlib.sha256()
-    with path.open("wb") as file:
+    with path.open("wb") as file, ThreadPoolExecutor(1) as pool:  # hash while writing
         for piece in _pieces(model):
+            hashed = pool.submit(digest.update, piece)
             file.write(piece)
-            digest.update(piece)
+            hashed.result()
     return digest.hexdigest()
 
 
