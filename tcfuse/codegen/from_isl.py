@@ -7,6 +7,7 @@ Polyhedra", TOPLAS 37(4), 2015.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, is_uniform, loops
@@ -14,7 +15,7 @@ from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial, floor_divided
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.tree import Domain, Sequence, Tree
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 from tcfuse.poly.tree_isl import to_isl
 
 
@@ -36,15 +37,50 @@ def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tr
 
 def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
     build = isl.AstBuild.from_context(scop.parameters)
-    schedule = to_isl(Domain(isl.part_of(scop.domain, names), child))
-    block = _block(build.node_from_schedule(schedule), frozenset())
+    schedule = to_isl(Domain(isl.part_of(scop.domain, names), _with_depths(child, 0)))
+    block = _block(build.node_from_schedule(schedule), _NO_MARKS)
     if all(is_uniform(loop) for loop in loops(block) if loop.lanes):
         return block
     apart = isl.separated(schedule, LANES)  # lanes cannot decide which statements run
-    return _block(build.node_from_schedule(apart), frozenset())
+    return _block(build.node_from_schedule(apart), _NO_MARKS)
 
 
-def _block(node: isl.AstNode, marks: frozenset[str]) -> Block:
+def _with_depths(tree: Tree, depth: int) -> Tree:
+    """``tree`` with the number of loops around each mark in its name: ``lanes@2``.
+
+    isl leaves out loops that run once, and names the others by their depth: ``c2``.
+    """
+    match tree:
+        case Mark(name, child):
+            return Mark(f"{name}@{depth}", _with_depths(child, depth))
+        case Band():
+            return replace(tree, child=_with_depths(tree.child, depth + tree.depth))
+        case Sequence(filters):
+            return Sequence(
+                tuple(replace(f, child=_with_depths(f.child, depth)) for f in filters)
+            )
+        case Domain() | Filter():
+            return replace(tree, child=_with_depths(tree.child, depth))
+        case Leaf():
+            return tree
+
+
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Marks that wait for the loop they are about.
+
+    Attributes:
+        iterator: That loop's iterator; empty when there are none.
+    """
+
+    iterator: str = ""
+    names: frozenset[str] = frozenset()
+
+
+_NO_MARKS = _Marks()
+
+
+def _block(node: isl.AstNode, marks: _Marks) -> Block:
     kind = isl.kind_of(node)
     if kind == "block":
         children = node.block_get_children()
@@ -54,34 +90,46 @@ def _block(node: isl.AstNode, marks: frozenset[str]) -> Block:
             for item in _block(children.get_ast_node(k), marks)
         )
     if kind == "mark":
-        name = node.mark_get_id().get_name()
-        return _block(node.mark_get_node(), marks | {name})
-    if kind == "for_":
-        return _loop(node, marks)
+        name, _, depth = node.mark_get_id().get_name().partition("@")
+        return _block(node.mark_get_node(), _Marks(f"c{depth}", marks.names | {name}))
     if kind == "if_":
         otherwise: Block = ()
         if node.if_has_else_node():
             otherwise = _block(node.if_get_else_node(), marks)
         condition = _condition(node.if_get_cond())
         return (Guard(condition, _block(node.if_get_then_node(), marks), otherwise),)
+    if kind == "for_":
+        return _loop(node, marks)
     assert kind == "user", f"unexpected AST node {kind}"
-    return (_instance(node.user_get_expr()),)
+    return _marked((_instance(node.user_get_expr()),), marks)
 
 
-def _loop(node: isl.AstNode, marks: frozenset[str]) -> Block:
+def _marked(body: Block, marks: _Marks) -> Block:
+    """``body``, inside one turn of the marked loop that isl left out."""
+    if not marks.names:
+        return body
+    once = Polynomial(), Polynomial.constant(1)
+    lanes, parallel = LANES in marks.names, PARALLEL in marks.names
+    return (Loop(marks.iterator, *once, body, lanes, parallel),)
+
+
+def _loop(node: isl.AstNode, marks: _Marks) -> Block:
     iterator = node.for_get_iterator().get_id().get_name()
+    if iterator != marks.iterator:
+        return _marked(_loop(node, _Marks(iterator)), marks)
     low = _polynomial(node.for_get_init())
+    body = _block(node.for_get_body(), _NO_MARKS)
     if node.for_is_degenerate():
-        body = _block(node.for_get_body(), frozenset())
-        return tuple(_replaced(item, iterator, low) for item in body)
+        return _marked(tuple(_replaced(item, iterator, low) for item in body), marks)
     step = _polynomial(node.for_get_inc()).number
     assert step == 1, f"loop {iterator} has step {step}"
     condition = node.for_get_cond()
     bound = _polynomial(condition.op_get_arg(1))
     inclusive = isl.operation_of(condition) == "le"
     high = bound + Polynomial.constant(int(inclusive))
-    body = _block(node.for_get_body(), frozenset())
-    return (Loop(iterator, low, high, body, LANES in marks, PARALLEL in marks),)
+    return (
+        Loop(iterator, low, high, body, LANES in marks.names, PARALLEL in marks.names),
+    )
 
 
 def _replaced(node: Node, name: str, value: Polynomial) -> Node:

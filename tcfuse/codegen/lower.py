@@ -163,7 +163,7 @@ class NestWriter:
                     if node.otherwise:
                         with lines.braces("else"):
                             self._block(node.otherwise, lines, lane)
-                case Loop() if node.lanes and lane is None and is_uniform(node):
+                case Loop() if node.lanes and lane is None and _is_vector(node):
                     self._lanes(node, lines, whole=node.high - node.low)
                 case Loop():
                     self._serial_loop(node, lines, lane)
@@ -325,6 +325,11 @@ class NestWriter:
     def _only_sizes(self, value: Polynomial) -> bool:
         names = set(self.scop.checked.sizes)
         return all(factor in names for monomial, _ in value.terms for factor in monomial)
+
+
+def _is_vector(loop: Loop) -> bool:
+    """Whether a lanes loop runs as lanes: more than once, its statements whatever the lane."""
+    return is_uniform(loop) and (loop.high - loop.low).number != 1
 
 
 def _atom(extent: Polynomial) -> Polynomial:

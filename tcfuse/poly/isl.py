@@ -120,7 +120,7 @@ def separated(schedule: Schedule, mark: str) -> Schedule:
 def _marks_above(node: ScheduleNode) -> set[str]:
     names = set()
     while node.has_parent() and kind_of(node := node.parent()) == "mark":
-        names.add(node.mark_get_id().get_name())
+        names.add(node.mark_get_id().get_name().partition("@")[0])
     return names
 
 

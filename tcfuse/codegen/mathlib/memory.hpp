@@ -116,10 +116,6 @@ template <class V>
 TCF_INLINE with_elem<V, float> from_half(V h) {
   return cast<float>(bits<with_elem<V, _Float16>>(h));
 }
-template <class V>
-TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
-  return bits<with_elem<V, uint16_t>>(cast<_Float16>(v));
-}
 #elif TCF_HALF && defined(__x86_64__)
 template <class V>
 TCF_INLINE with_elem<V, float> from_half(V h) {
@@ -133,6 +129,16 @@ TCF_INLINE with_elem<V, float> from_half(V h) {
     return join(from_half(low(h)), from_half(high(h)));
   }
 }
+#else
+template <class V>
+TCF_INLINE with_elem<V, float> from_half(V h) {
+  return from_half_bits(h);
+}
+#endif
+
+#if TCF_HALF && defined(__x86_64__)
+// The instruction by name: clang would merge a conversion of a _Float16 with one from double
+// before it into a call of a library.
 template <class V>
 TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
   if constexpr (lanes<V> == 1) {
@@ -145,11 +151,12 @@ TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
     return join(to_half(low(v)), to_half(high(v)));
   }
 }
-#else
+#elif TCF_HALF
 template <class V>
-TCF_INLINE with_elem<V, float> from_half(V h) {
-  return from_half_bits(h);
+TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
+  return bits<with_elem<V, uint16_t>>(cast<_Float16>(v));
 }
+#else
 template <class V>
 TCF_INLINE with_elem<V, uint16_t> to_half(V v) {
   return to_half_bits(v);
