@@ -62,3 +62,13 @@ def test_mean_of_a_dimension_that_turns_out_empty_is_zero():
         [values(4, 3)],
         [values(0, 3)],
     )
+
+
+def test_gelu_by_tanh_vanishes_far_below_zero():
+    check(
+        """graph (float[9] x) => (y, z) {
+          y = Gelu<approximate = "tanh">(x)
+          z = Tanh(x)
+        }""",
+        [np.array([-9.1, -10, -100, -1e4, -1e30, 9.1, 30, np.inf, -np.inf], np.float32)],
+    )

@@ -152,13 +152,14 @@ TCF_INLINE V sigmoid(V x) {
 }
 
 // Fused floats: x (1/8 + p(x^2) / q(x^2)), both of degree 5 (2^-29.5), up to where that is 1;
-// the exact x / 8 halves what the quotient's rounding does to large results.
+// the exact x / 8 halves what the quotient's rounding does to large results.  The bound is one of
+// the points where all of it rounds to 1: 1 + tanh must vanish far below 0.
 // Others: E / (E + 2), E = e^2|x| - 1.
 template <class V>
 TCF_INLINE V tanh(V x) {
   typedef elem<V> T;
   if constexpr (same<T, float> && TCF_FUSED) {
-    const V most = cst<V>(9.02);
+    const V most = cst<V>(9.020090103149414);
     V a = blend<V>(most < x, most, x);
     a = blend<V>(-most > a, -most, a);
     V z = a * a;
