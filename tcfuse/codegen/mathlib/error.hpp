@@ -63,24 +63,22 @@ TCF_INLINE V erfc_large(V a) {
   return blend<V>(a > most, cst<V>(0), r);
 }
 
-// Floats: x (1/4 + p(x^2) / q(x^2)) of degrees 6 and 5 (2^-25.8) up to 4, where that is 1; the
-// exact x / 4 halves what the quotient's rounding does to large results.
+// Floats: beyond 1, 1 - q(|x| - 2.46) of degree 12 (2^-24.9), up to where that is 1.
 template <class V>
 TCF_INLINE V erf(V x) {
+  const V one = cst<V>(1);
+  V a = fabs(x), large;
   if constexpr (same<elem<V>, float>) {
-    const V most = cst<V>(4);
-    V a = blend<V>(most < x, most, x);
-    a = blend<V>(-most > a, -most, a);
-    V z = a * a;
-    V p = poly(z, -1.17514372e-08, -9.30908391e-06, 4.72442734e-05, -1.12632442e-05,
-               0.0211208556, 0.0492343865, 0.713683069);
-    V q = poly(z, 5.32969279e-05, 0.00107669376, 0.0126191517, 0.092650868, 0.403968096, 0.8125);
-    return mad(a, p / q, cst<V>(0.25) * a);
+    const V most = cst<V>(3.92);
+    V t = blend<V>(most < a, most, a) - cst<V>(2.46);
+    large = one - poly(t, 9.055359763e-6, -2.544395077e-5, -5.124476428e-5, 0.0003018015841,
+                       -0.0003920866151, -0.0004624096938, 0.002964496852, -0.006797453996,
+                       0.009904371367, -0.009833061392, 0.006535839013, -0.002656187569,
+                       0.0005033247902);
   } else {
-    const V one = cst<V>(1);
-    V a = fabs(x);
-    return blend<V>(a > one, copysign(V(one - erfc_large(a)), x), erf_small(x));
+    large = one - erfc_large(a);
   }
+  return blend<V>(a > one, copysign(large, x), erf_small(x));
 }
 template <class V>
 TCF_INLINE V erfc(V x) {
