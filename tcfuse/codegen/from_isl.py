@@ -81,32 +81,68 @@ _NO_MARKS = _Marks()
 
 
 def _block(node: isl.AstNode, marks: _Marks) -> Block:
-    kind = isl.kind_of(node)
-    if kind == "block":
-        children = node.block_get_children()
-        return tuple(
-            item
-            for k in range(children.n_ast_node())
-            for item in _block(children.get_ast_node(k), marks)
-        )
-    if kind == "mark":
-        name, _, depth = node.mark_get_id().get_name().partition("@")
-        return _block(node.mark_get_node(), _Marks(f"c{depth}", marks.names | {name}))
-    if kind == "if_":
-        otherwise: Block = ()
-        if node.if_has_else_node():
-            otherwise = _block(node.if_get_else_node(), marks)
-        condition = _condition(node.if_get_cond())
-        return (Guard(condition, _block(node.if_get_then_node(), marks), otherwise),)
-    if kind == "for_":
-        return _loop(node, marks)
-    assert kind == "user", f"unexpected AST node {kind}"
-    return _marked((_instance(node.user_get_expr()),), marks)
+    """The loops of ``node``; what is not in the marked loop runs in one turn of it, together."""
+    found: list[Node] = []
+    apart: list[Node] = []
+    for part in _parts_of(node):
+        if marks.names and not _holds(part, marks.iterator):
+            apart.extend(_node(part, _NO_MARKS))
+            continue
+        found.extend(_once(tuple(apart), marks))
+        apart.clear()
+        found.extend(_node(part, marks))
+    return (*found, *_once(tuple(apart), marks))
 
 
-def _marked(body: Block, marks: _Marks) -> Block:
+def _parts_of(node: isl.AstNode) -> list[isl.AstNode]:
+    if isl.kind_of(node) != "block":
+        return [node]
+    children = node.block_get_children()
+    count = children.n_ast_node()
+    return [part for k in range(count) for part in _parts_of(children.get_ast_node(k))]
+
+
+def _holds(node: isl.AstNode, iterator: str) -> bool:
+    """Whether a loop with that iterator is ``node``, or is in the branches of it."""
+    match isl.kind_of(node):
+        case "for_":
+            return bool(node.for_get_iterator().get_id().get_name() == iterator)
+        case "mark":
+            return True  # another mark of the same band, or of the band that takes over
+        case "if_":
+            branches = [node.if_get_then_node()]
+            if node.if_has_else_node():
+                branches.append(node.if_get_else_node())
+            return any(_holds(p, iterator) for b in branches for p in _parts_of(b))
+        case _:
+            return False
+
+
+def _node(node: isl.AstNode, marks: _Marks) -> Block:
+    match isl.kind_of(node):
+        case "mark":
+            name, _, depth = node.mark_get_id().get_name().partition("@")
+            inner = _Marks(f"c{depth}", frozenset({name}))
+            if marks.iterator == inner.iterator:
+                inner = _Marks(inner.iterator, marks.names | inner.names)
+                return _block(node.mark_get_node(), inner)
+            return _once(_block(node.mark_get_node(), inner), marks)
+        case "if_":
+            otherwise: Block = ()
+            if node.if_has_else_node():
+                otherwise = _block(node.if_get_else_node(), marks)
+            condition = _condition(node.if_get_cond())
+            return (Guard(condition, _block(node.if_get_then_node(), marks), otherwise),)
+        case "for_":
+            return _loop(node, marks)
+        case kind:
+            assert kind == "user", f"unexpected AST node {kind}"
+            return (_instance(node.user_get_expr()),)
+
+
+def _once(body: Block, marks: _Marks) -> Block:
     """``body``, inside one turn of the marked loop that isl left out."""
-    if not marks.names:
+    if not marks.names or not body:
         return body
     once = Polynomial(), Polynomial.constant(1)
     lanes, parallel = LANES in marks.names, PARALLEL in marks.names
@@ -115,21 +151,18 @@ def _marked(body: Block, marks: _Marks) -> Block:
 
 def _loop(node: isl.AstNode, marks: _Marks) -> Block:
     iterator = node.for_get_iterator().get_id().get_name()
-    if iterator != marks.iterator:
-        return _marked(_loop(node, _Marks(iterator)), marks)
     low = _polynomial(node.for_get_init())
     body = _block(node.for_get_body(), _NO_MARKS)
     if node.for_is_degenerate():
-        return _marked(tuple(_replaced(item, iterator, low) for item in body), marks)
+        return _once(tuple(_replaced(item, iterator, low) for item in body), marks)
     step = _polynomial(node.for_get_inc()).number
     assert step == 1, f"loop {iterator} has step {step}"
     condition = node.for_get_cond()
     bound = _polynomial(condition.op_get_arg(1))
     inclusive = isl.operation_of(condition) == "le"
     high = bound + Polynomial.constant(int(inclusive))
-    return (
-        Loop(iterator, low, high, body, LANES in marks.names, PARALLEL in marks.names),
-    )
+    lanes, parallel = LANES in marks.names, PARALLEL in marks.names
+    return (Loop(iterator, low, high, body, lanes, parallel),)
 
 
 def _replaced(node: Node, name: str, value: Polynomial) -> Node:

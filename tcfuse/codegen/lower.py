@@ -80,7 +80,7 @@ class NestWriter:
         return PhaseBody(lines, "1", str(self._cost(block)))
 
     def _parallel(self, loop: Loop) -> PhaseBody:
-        if loop.lanes and is_uniform(loop):
+        if loop.lanes and _is_vector(loop):
             return self._parallel_lanes(loop)
         chain = [loop]
         while self._collapses(chain):

@@ -151,28 +151,24 @@ TCF_INLINE V sigmoid(V x) {
   return blend<V>(x < cst<V>(0), mad(-e, e * y, e), y);
 }
 
-// Fused floats: x (1/8 + p(x^2) / q(x^2)), both of degree 5 (2^-29.5), up to where that is 1;
-// the exact x / 8 halves what the quotient's rounding does to large results.  The bound is one of
-// the points where all of it rounds to 1: 1 + tanh must vanish far below 0.
-// Others: E / (E + 2), E = e^2|x| - 1.
+// Floats: x + x^3 q(x^2) below 0.6 (2^-28.4), 1 - 2 / (e^2|x| + 1) above, with e^r to 2^-23.4.
+// Doubles: E / (E + 2), E = e^2|x| - 1.
 template <class V>
 TCF_INLINE V tanh(V x) {
   typedef elem<V> T;
-  if constexpr (same<T, float> && TCF_FUSED) {
-    const V most = cst<V>(9.020090103149414);
-    V a = blend<V>(most < x, most, x);
-    a = blend<V>(-most > a, -most, a);
+  // Beyond this the result rounds to 1.
+  const V most = cst<V>(same<T, float> ? 9.02 : 19.07), one = cst<V>(1);
+  V a = fabs(x);
+  a = blend<V>(most < a, most, a);
+  if constexpr (same<T, float>) {
+    V n = roundeven(a * cst<V>(2.88539008177792681472));
+    V r = mad(n, cst<V>(-0.693147180559945309417), a + a);
+    V p = poly(r, 0.008290317499, 0.04189792702, 0.1666763614, 0.4999914955, 0.9999997072, 1);
+    V large = one - cst<V>(2) / mad(p, exp2_whole(n), one);
     V z = a * a;
-    V p = poly(z, -2.18721458e-10, -1.44849082e-07, -1.40054672e-05, 0.0005241498,
-               0.0560621507, 0.6015625);
-    V q = poly(z, 1.94000682e-09, 1.75093771e-06, 0.000341169507, 0.0200183708, 0.325975806,
-               0.6875);
-    return mad(a, p / q, cst<V>(0.125) * a);
+    V q = poly(z, -0.005895164592, 0.02079597714, -0.05378383188, 0.1333192415, -0.33333298);
+    return copysign(V(blend<V>(a < cst<V>(0.6), mad(q, z * a, a), large)), x);
   } else {
-    // Beyond this the result rounds to 1.
-    const V most = cst<V>(same<T, float> ? 9.02 : 19.07);
-    V a = fabs(x);
-    a = blend<V>(most < a, most, a);
     V e = expm1_quarter(a + a);
     return blend<V>(a < negligible<V>(), x, copysign(V(e / (e + cst<V>(0.5))), x));
   }
