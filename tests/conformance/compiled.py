@@ -1,7 +1,7 @@
 """ONNX's node cases through the whole compiler: fused, built, and run by ONNX Runtime.
 
-``python -m tests.conformance.compiled --all`` runs every case whose nodes ``op_library`` defines;
-``--symbolic`` gives sizes names first (equal sizes equal names), so that kernels are general.
+``python -m tests.conformance.compiled --all`` runs every case whose nodes ``op_library``
+defines; ``--symbolic`` gives sizes names first (equal sizes equal names).
 Many cases share one library, and a process that crashes costs only the case that crashed it.
 """
 
@@ -11,6 +11,7 @@ import argparse
 import ctypes
 import math
 import pickle
+import platform
 import subprocess
 import sys
 import tempfile
@@ -208,11 +209,11 @@ def fuse_everything(
 
 def native_level() -> Level:
     """The highest level this machine runs."""
-    if not is_x86(__import__("platform").machine()):
+    if not is_x86(platform.machine()):
         return levels()[0]
     flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     needed = {"v4": "avx512vl", "v3": "avx2"}
-    return next((lv for lv in reversed(levels()) if needed.get(lv.name, "") in flags))
+    return next(lv for lv in reversed(levels()) if needed.get(lv.name, "") in flags)
 
 
 def build(kernels: Sequence[KernelSource], path: Path, toolchain: Toolchain) -> None:
@@ -284,7 +285,7 @@ def run_apart(batch: Sequence[Ready], library: Path, outcome: Outcome) -> None:
 
 def run_job(path: Path) -> None:
     """Run the cases of a file; a line each says how it went."""
-    library, batch = pickle.loads(path.read_bytes())  # noqa: S301 - our own file
+    library, batch = pickle.loads(path.read_bytes())
     for item in batch:
         try:
             answer = run_ready(item, Path(library))

@@ -1,7 +1,7 @@
 """Random graphs of many operators as one kernel, against stock ONNX Runtime.
 
-``python -m tests.conformance.random_graphs --count 300 --seed 7`` runs 300 of them.  Values stay
-small and operators continuous, so that a difference is a fault and not a rounding.
+``python -m tests.conformance.random_graphs --count 300 --seed 7`` runs 300 of them.  Values
+stay small and operators continuous, so that a difference is a fault and not a rounding.
 """
 
 from __future__ import annotations
