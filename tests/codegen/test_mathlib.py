@@ -229,6 +229,18 @@ def test_special_functions_of_floats(build, level, name):
     check(name, "float", got, scipy_reference(name), x)
 
 
+@pytest.mark.parametrize("name", ["erf", "tanh"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_saturates_at_one(build, level, name):
+    x = np.linspace(3, 16, 1 << 16).astype(np.float32)
+    x[-2:] = np.inf, np.float32(3e38)
+    got = call(build(TEXT, level), name, "float", np.concatenate([x, -x]))
+    assert (np.abs(got) <= 1).all()
+    end = 3.95 if name == "erf" else 9.1
+    np.testing.assert_array_equal(got[: x.size][x > end], 1)
+    np.testing.assert_array_equal(got[x.size :][x > end], -1)
+
+
 @functools.cache
 def mpmath_reference(name: str) -> tuple[Array, Array]:
     _, function, low, high = PRECISE[name]

@@ -63,11 +63,28 @@ TCF_INLINE V erfc_large(V a) {
   return blend<V>(a > most, cst<V>(0), r);
 }
 
-// Floats: beyond 1, 1 - q(|x| - 2.46) of degree 12 (2^-24.9), up to where that is 1.
+// Floats, fused: x (1/4 + p(x^2) / q(x^2)) of degrees 6 and 5 (2^-25.8); the exact x / 4 halves
+// what the quotient's rounding does to large results.  The bound is a point where all of it
+// rounds to 1; the coefficients were moved by units in the last place to lessen the worst error.
+template <class V>
+TCF_INLINE V erf_quotient(V x) {
+  const V most = cst<V>(3.9485333);
+  V a = blend<V>(most < x, most, x);
+  a = blend<V>(-most > a, -most, a);
+  V z = a * a;
+  V p = poly(z, -1.17513643e-8, -9.30905298e-6, 4.72436805e-5, -1.12631215e-5, 0.0211208574,
+             0.0492344163, 0.713683009);
+  V q = poly(z, 5.3296284e-5, 0.00107669667, 0.0126191396, 0.0926509202, 0.403968066,
+             0.81249994);
+  return mad(a, p / q, cst<V>(0.25) * a);
+}
+// Floats whose products are rounded: beyond 1, 1 - q(|x| - 2.46) of degree 12 (2^-24.9), up to
+// where that is 1.
 template <class V>
 TCF_INLINE V erf(V x) {
   const V one = cst<V>(1);
   V a = fabs(x), large;
+  if constexpr (same<elem<V>, float> && TCF_FUSED) return erf_quotient(x);
   if constexpr (same<elem<V>, float>) {
     const V most = cst<V>(3.92);
     V t = blend<V>(most < a, most, a) - cst<V>(2.46);
