@@ -151,11 +151,29 @@ TCF_INLINE V sigmoid(V x) {
   return blend<V>(x < cst<V>(0), mad(-e, e * y, e), y);
 }
 
-// Floats: x + x^3 q(x^2) below 0.6 (2^-28.4), 1 - 2 / (e^2|x| + 1) above, with e^r to 2^-23.4.
+// Floats, fused: E / (E + 3/2), E = 3/4 (e^2|x| - 1): of numbers that size the roundings of E and
+// of the sum are the least part.  The last bits of t are n + bias: a shift makes them 2^n.
+template <class V>
+TCF_INLINE V tanh_fused(V x) {
+  typedef format<elem<V>> F;
+  const V most = cst<V>(9.02), k = cst<V>(0.75), shift = cst<V>(F::shifter + F::bias);
+  V a = fabs(x);
+  a = blend<V>(most < a, most, a);
+  V t = mad(a, cst<V>(2.88539008177792681472), shift), n = exactly(t - shift);
+  V r = mad(n, cst<V>(-0.693147180559945309417), a + a);
+  V s = bits<V>(bits<uints<V>>(t) << F::fraction);
+  V q = poly(r, 0.001041187968, 0.006274935109, 0.03125040139, 0.1249990739, 0.3749999861);
+  V p = mad(r, k, q * (r * r));
+  V e = mad(p, s, mad(s, k, -k));
+  return copysign(V(e / (e + cst<V>(1.5))), x);
+}
+// Floats whose products are rounded: x + x^3 q(x^2) below 0.6 (2^-28.4), 1 - 2 / (e^2|x| + 1)
+// above, with e^r to 2^-23.4.
 // Doubles: E / (E + 2), E = e^2|x| - 1.
 template <class V>
 TCF_INLINE V tanh(V x) {
   typedef elem<V> T;
+  if constexpr (same<T, float> && TCF_FUSED) return tanh_fused(x);
   // Beyond this the result rounds to 1.
   const V most = cst<V>(same<T, float> ? 9.02 : 19.07), one = cst<V>(1);
   V a = fabs(x);
