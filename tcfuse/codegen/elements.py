@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcfuse.codegen.scope import LaneLoop
+from tcfuse.codegen.scope import LaneLoop, Squares
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.codegen.values import Value
 from tcfuse.errors import UnsupportedError
@@ -35,11 +35,27 @@ def read(tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
         text = f"tcf::load<{raw}, {width}>({at})"
     elif stride.number == 1:
         text = f"tcf::load_first<{raw}, {width}>({at}, {lane.partial}, {raw}(0))"
+    elif lane.squares is not None and _fills_squares(tensor, offset, lane.squares):
+        text = _from_square(tensor, at, stride, lane.squares)
     elif lane.partial is None:
         text = f"tcf::load_strided<{raw}, {width}>({at}, {stride})"
     else:
         text = _gathered(tensor, lane_index(offset, lane), lane)
     return Value(tensor.decoded(text), held, True)
+
+
+def _fills_squares(tensor: Tensor, offset: Polynomial, squares: Squares) -> bool:
+    """Whether a strided read is contiguous along the loop of the squares."""
+    along = offset.stride(squares.iterator)
+    return not tensor.lanes and along is not None and along.number == 1
+
+
+def _from_square(tensor: Tensor, at: str, stride: Polynomial, squares: Squares) -> str:
+    """One column of a square."""
+    known = squares.loads.setdefault(
+        (at, str(stride)), (f"square{len(squares.loads)}_{squares.index}", tensor.raw)
+    )
+    return f"{known[0]}[{squares.index}]"
 
 
 def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str:

@@ -81,7 +81,7 @@ _NO_MARKS = _Marks()
 
 
 def _block(node: isl.AstNode, marks: _Marks) -> Block:
-    """The loops of ``node``; what is not in the marked loop runs in one turn of it, together."""
+    """The loops of ``node``; what is outside the marked loop runs in one turn of it."""
     found: list[Node] = []
     apart: list[Node] = []
     for part in _parts_of(node):

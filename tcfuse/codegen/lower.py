@@ -22,7 +22,7 @@ from tcfuse.codegen.kernel_ast import (
     is_uniform,
     loops,
 )
-from tcfuse.codegen.scope import LaneLoop, Lines, Names
+from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.poly.polynomial import Polynomial
@@ -172,12 +172,42 @@ class NestWriter:
         i = loop.iterator
         if lane is None:
             self._declare_lane_registers(loop, lines)
-        with lines.braces(f"for (int64_t {i} = {loop.low}; {i} < {loop.high}; ++{i})"):
+        low = str(loop.low)
+        if lane is not None:
+            low = self._squares(loop, lines, lane) or low
+        with lines.braces(f"for (int64_t {i} = {low}; {i} < {loop.high}; ++{i})"):
             if lane is not None:
                 lane.nested += 1
             self._block(loop.body, lines, lane)
             if lane is not None:
                 lane.nested -= 1
+
+    def _squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
+        """Whole squares of a loop that transposes; where the rest starts, if it does."""
+        if loops(loop.body) or lane.partial is not None or lane.squares is not None:
+            return None
+        squares = Squares(loop.iterator, self.names.fresh("q"))
+        inner = Lines(depth=lines.depth + 2)
+        lane.squares, lane.nested = squares, lane.nested + 1
+        self._block(loop.body, inner, lane)
+        lane.squares, lane.nested = None, lane.nested - 1
+        if not squares.loads:
+            return None
+        i, width, start = loop.iterator, lane.width, self.names.fresh("start")
+        lines.add(f"int64_t {start} = {loop.low};")
+        head = f"for (; {start} + {width} <= {loop.high}; {start} += {width})"
+        with lines.braces(head):
+            for (at, stride), (name, raw) in squares.loads.items():
+                lines.add(f"tcf::vec<{raw}, {width}> {name}[{width}];")
+                with lines.braces():
+                    lines.add(f"const int64_t {i} = {start};")
+                    lines.add(f"tcf::load_square<{width}>({name}, {at}, {stride});")
+            lines.add("TCF_UNROLL")
+            q = squares.index
+            with lines.braces(f"for (int {q} = 0; {q} < {width}; ++{q})"):
+                lines.add(f"const int64_t {i} = {start} + {q};")
+                lines.extend(inner)
+        return start
 
     def _declare_lane_registers(self, loop: Loop, lines: Lines) -> None:
         """A lanes loop that runs as scalars still needs its registers."""
@@ -243,7 +273,8 @@ class NestWriter:
 
     def _registers(self, loop: Loop, whole: Polynomial) -> int:
         """Registers a value of each lane takes; several when inner loops do little work."""
-        if not loops(loop.body) or whole.number is None:
+        adds = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
+        if not loops(loop.body) or whole.number is None or not adds:
             return 1
         rows = any(
             not t.register and t.lanes

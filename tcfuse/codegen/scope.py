@@ -50,6 +50,21 @@ class Lines:
 
 
 @dataclass(slots=True)
+class Squares:
+    """Blocks of lanes x iterations that are transposed in registers.
+
+    Attributes:
+        iterator: The loop inside the lanes loop along which memory is contiguous.
+        index: C name of the iteration within a block.
+        loads: C text of address and stride -> the array of columns and its element type.
+    """
+
+    iterator: str
+    index: str
+    loads: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class LaneLoop:
     """The lanes loop that statements are being written into.
 
@@ -62,6 +77,7 @@ class LaneLoop:
         accumulators: For each key of an accumulated target: its partial sums' name.
         copy: Which copy of an unrolled body this is.
         nested: How many loops inside the lanes loop are open.
+        squares: What is transposed in registers in the loop being written.
     """
 
     iterator: str
@@ -72,3 +88,4 @@ class LaneLoop:
     accumulators: dict[object, list[str]] = field(default_factory=dict)
     copy: int = 0
     nested: int = 0
+    squares: Squares | None = None

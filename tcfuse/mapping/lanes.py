@@ -109,7 +109,7 @@ class _Mapper:
         for touch in touches(self.scop, statement):
             stride = touch.offset.stride(iterator)
             if stride is None or stride.number not in (0, 1):
-                strided += 1
+                strided += 2 if touch.is_write else 1  # reads can be turned in registers
         return volume * (work / width + STRIDED * strided)
 
     def _iterator(self, band: Band, position: int, name: str) -> str | None:

@@ -1,11 +1,12 @@
-"""Tiles for transposes: a lanes loop that strides stays within a block of cache lines.
+"""Transposes: the lanes loop goes outside the loop along which memory is contiguous.
 
-When lanes walk along one dimension and a tensor is contiguous along another, every iteration of
-the other loop touches the same cache lines again.  Running the lanes loop in tiles, with the
-other loop inside, keeps those lines in the first-level cache.
+When lanes walk along one dimension and a tensor is contiguous along another, squares of lanes
+and iterations can be loaded whole and turned in registers (``codegen``).  The contiguous loop
+is run in tiles, so that the cache lines the lanes write stay in the first-level cache until
+they are full.
 
 Rewrite:
-    band [i, j] / lanes [k]  ->  band [i, floor(k / 64), j] / lanes [k]
+    band [i, j] / lanes [k]  ->  band [i, floor(j / 64)] / lanes [k] / band [j]
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 from tcfuse.poly.volume import extent
 
 TILE = 64  # iterations: that many cache lines of 64 bytes are an eighth of a small L1
+SHORT = 4  # lanes below which there is nothing to turn
 
 
 def tile_transposes(scop: Scop, tree: Domain) -> Domain:
@@ -44,20 +46,17 @@ def _tiled(scop: Scop, tree: Tree, statements: tuple[str, ...]) -> Tree:
 
 
 def _blocked(scop: Scop, band: Band, lane: Band, statements: tuple[str, ...]) -> Band:
-    """``band`` over ``lane`` with tiles in between, where that makes lines be used again."""
+    """``band`` over ``lane`` with the contiguous loop inside, where there is one."""
     inner = _contiguous_member(scop, band, lane, statements)
     if inner is None or not band.permutable or not lane.coincident[0]:
         return band
-    order = [k for k in range(band.depth) if k != inner] + [inner]
-    rows = [member(band, k) for k in order]
-    flags = tuple(band.coincident[k] for k in order)
-    whole = Band(joined([*rows, lane.schedule]), True, (*flags, True), Leaf())
-    tiled = tile_member(whole, band.depth, TILE)
-    # tiles go between the outer loops and the loop that walks along the lines
-    outer = [member(tiled, k) for k in range(1, band.depth)]
-    loops = [*outer, member(tiled, 0), member(tiled, band.depth)]
-    coincident = (*flags[:-1], True, flags[-1])
-    return Band(joined(loops), True, coincident, Mark(LANES, lane))
+    along = Band(member(band, inner), True, (band.coincident[inner],), Leaf())
+    rows = [member(band, k) for k in range(band.depth) if k != inner]
+    flags = [band.coincident[k] for k in range(band.depth) if k != inner]
+    tiled = tile_member(along, 0, TILE)
+    loops = joined([*rows, member(tiled, 0)])
+    lanes = Mark(LANES, replace(lane, child=along))
+    return Band(loops, True, (*flags, along.coincident[0]), lanes)
 
 
 def _contiguous_member(
@@ -67,7 +66,7 @@ def _contiguous_member(
     for name in statements:
         statement = scop.statement(name)
         across = iterator_of(lane, 0, statement)
-        if across is None or extent(statement, across) <= TILE:
+        if across is None or extent(statement, across) < SHORT:
             continue
         for touch in touches(scop, statement):
             stride = touch.offset.stride(across)
