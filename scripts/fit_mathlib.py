@@ -75,6 +75,49 @@ def alternation(errors: list[mpf], wanted: int) -> list[int]:
     return peaks
 
 
+def quotient(f: Function, linear: mpf, high: mpf, degrees: tuple[int, int]) -> list[list[mpf]]:
+    """Give p and q, by z = x^2: f(x) = x (linear + p / q), q(0) = 1, with the slope of f at 0.
+
+    Remez's exchange; the levelled error is multiplied by q: there, that of the last round.
+    """
+    above, below = degrees
+    count, first = above + below, mp.diff(f, 0) - linear
+    xs = [high * mp.sin(mp.pi * (2 * i + 1) / (4 * GRID)) for i in range(GRID)]
+    ratios = [f(x) / x for x in xs]
+    chosen = [round(i * (GRID - 1) / count) for i in range(count + 1)]
+    best: tuple[mpf, list[list[mpf]]] = (mp.inf, [])
+    level = mpf(0)
+    for _ in range(30):
+        for _ in range(8):
+            system, right = mp.matrix(count + 1, count + 1), mp.matrix(count + 1, 1)
+            for row, i in enumerate(chosen):
+                z, sign = xs[i] ** 2, (-1) ** row
+                value = ratios[i] * (1 + sign * level) - linear
+                for k in range(above):
+                    system[row, k] = z ** (k + 1)
+                for k in range(below):
+                    system[row, above + k] = -value * z ** (k + 1)
+                system[row, count] = -sign * ratios[i]
+                right[row] = ratios[i] - linear - first
+            solved = mp.lu_solve(system, right)
+            level = solved[count]
+        p = [first, *(solved[k] for k in range(above))]
+        q = [mpf(1), *(solved[above + k] for k in range(below))]
+        errors = [
+            (linear + mp.polyval(p[::-1], x * x) / mp.polyval(q[::-1], x * x)) / ratio - 1
+            for x, ratio in zip(xs, ratios, strict=True)
+        ]
+        worst = max(map(abs, errors))
+        if worst < best[0]:  # exchanges need not end for a quotient
+            best = worst, [p, q]
+        peaks = alternation(errors, count + 1)
+        if len(peaks) <= count or peaks == chosen:
+            break
+        chosen = peaks
+    print(f"quotient, degrees {degrees}: 2^{float(mp.log(best[0], 2)):.1f}")
+    return best[1]
+
+
 def odd(name: str, f: Function, high: mpf, degrees: tuple[int, ...]) -> Fit:
     """f(x) = x + x^3 q(x^2), relative to f."""
     factor: Function = lambda z: f(mp.sqrt(z)) / mp.sqrt(z)  # noqa: E731
@@ -212,6 +255,9 @@ def main() -> None:
             coefficients, error = remez(fit, degree)
             print(f"{fit.name}, degree {degree}: 2^{float(mp.log(error, 2)):.1f}")
             print("  " + ", ".join(mp.nstr(c, 19) for c in reversed(coefficients)))
+    if not sys.argv[1:] or "erf" in sys.argv[1:]:
+        for part in quotient(mp.erf, mpf(0.25), mpf("3.95"), (6, 5)):
+            print("  " + ", ".join(mp.nstr(mpf("0.8125") * c, 12) for c in reversed(part)))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ TCF_INLINE V erfc_large(V a) {
   return blend<V>(a > most, cst<V>(0), r);
 }
 
-// Floats, fused: x (1/4 + p(x^2) / q(x^2)) of degrees 6 and 5 (2^-25.8); the exact x / 4 halves
+// Floats, fused: x (1/4 + p(x^2) / q(x^2)) of degrees 6 and 5 (2^-26.3); the exact x / 4 halves
 // what the quotient's rounding does to large results.  The bound is a point where all of it
 // rounds to 1; the coefficients were moved by units in the last place to lessen the worst error.
 template <class V>
