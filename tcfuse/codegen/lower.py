@@ -27,12 +27,15 @@ from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, accesses
-from tcfuse.tc.ast import Access, Var, walk
+from tcfuse.tc.ast import Access, Binary, Call, Var, walk
+from tcfuse.tc.builtins import BUILTINS
 from tcfuse.types import DType
 
 GROUPS = 256  # groups of MOST_LANES iterations in one step of a parallel lanes loop
 STEP = 16 * GROUPS
-MOST_WIDE_WORK = 24  # operations of a body whose lanes may take several registers
+MOST_WIDE_WORK = 24  # operations in an inner loop whose lanes may take several registers
+MOST_FOURFOLD_WORK = 120  # operations of a body with room for four registers a value
+MOST_DOUBLE_WORK = 240  # and for two
 MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
 
 
@@ -226,7 +229,7 @@ class NestWriter:
         before, steps = Lines(depth=lines.depth + 1), Lines(depth=lines.depth + 1)
         lane = LaneLoop(loop.iterator, width, before)
         base = self.names.fresh("base")
-        copies = self._copies(loop.body)
+        copies = max(1, self._copies(loop.body) // registers)
         trial = Lines(depth=lines.depth + 3)
         self._copy(loop, base, 0, trial, lane, copies=1)
         unrolled = copies if lane.accumulators else 1
@@ -272,18 +275,47 @@ class NestWriter:
         return self.unroll if self._work(body) <= MOST_UNROLLED_WORK else 2
 
     def _registers(self, loop: Loop, whole: Polynomial) -> int:
-        """Registers a value of each lane takes; several when inner loops do little work."""
-        adds = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
-        if not loops(loop.body) or whole.number is None or not adds:
+        """Registers a value of each lane takes.
+
+        Several hide latencies: those of functions and divisions, which one iteration cannot fill,
+        and those of additions in the loops inside.
+        """
+        updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
+        work = self._work(loop.body)
+        if loops(loop.body):
+            quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
+            fits = whole.number is not None and quick
+            return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
+        if not self._waits(loop.body) or work > MOST_DOUBLE_WORK:
             return 1
-        rows = any(
-            not t.register and t.lanes
-            for i in instances(loop.body)
-            for t in [self.tensors[self.scop.statement(i.statement).comprehension.tensor]]
-        )
-        if rows or self._work(loop.body) > MOST_WIDE_WORK:
-            return 1
-        return next((n for n in (4, 2) if whole.number >= n * MOST_LANES), 1)
+        if updates or work > MOST_FOURFOLD_WORK:
+            return 2 if whole.number is None or self._divides(2, whole) else 1
+        choices = (4,) if whole.number is None else (4, 2)
+        return next((n for n in choices if whole.number is None or self._divides(n, whole)), 1)
+
+    def _divides(self, registers: int, whole: Polynomial) -> bool:
+        """Whether groups of that many registers fill the loop, or leave a small rest."""
+        assert whole.number is not None
+        group = registers * MOST_LANES // 2  # of the most common instruction set
+        return whole.number % group == 0 or whole.number >= 16 * group
+
+    def _waits(self, body: Block) -> bool:
+        """Whether something in ``body`` takes long to come back."""
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            for value in (written.value, *(let.value for let in written.lets)):
+                for node in walk(value):
+                    if isinstance(node, Call) and not BUILTINS[node.function].keeps_type:
+                        return True
+                    if isinstance(node, Binary) and node.operator == "/":
+                        return True
+        return False
+
+    def _has_lane_rows(self, body: Block) -> bool:
+        """Whether ``body`` writes a row of which each lane has its own."""
+        written = (self.scop.statement(i.statement).comprehension for i in instances(body))
+        tensors = (self.tensors[w.tensor] for w in written)
+        return any(not t.register and t.lanes for t in tensors)
 
     def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
         for key, names in lane.accumulators.items():
