@@ -20,8 +20,14 @@ from tcfuse.types import DType
 class BodyWriter:
     """Writes statement instances into the lines it is given."""
 
-    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], names: Names) -> None:
-        self.frame = Frame(scop, tensors, names)
+    def __init__(
+        self,
+        scop: Scop,
+        tensors: Mapping[str, Tensor],
+        names: Names,
+        reciprocals: bool = False,
+    ) -> None:
+        self.frame = Frame(scop, tensors, names, reciprocals)
 
     def write(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
         """One instance, as scalars outside a lanes loop."""

@@ -14,24 +14,29 @@ from tcfuse.codegen.elements import lane_index, read
 from tcfuse.codegen.operators import Operators
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
-from tcfuse.codegen.values import Value, converted, spread
+from tcfuse.codegen.values import Value, converted, plain, spread
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly.bounds import stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop, Statement
-from tcfuse.tc.ast import Access, Const, Expr, Var, children, post_order
+from tcfuse.tc.ast import Access, Binary, Const, Expr, Var, children, post_order
 from tcfuse.tc.typing import Type, Weak, node_type
 from tcfuse.types import DType
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """What all statements of a kernel share."""
+    """What all statements of a kernel share.
+
+    Attributes:
+        reciprocals: Whether lanes may multiply by the reciprocal of what they all divide by.
+    """
 
     scop: Scop
     tensors: Mapping[str, Tensor]
     names: Names
+    reciprocals: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +115,27 @@ class Evaluation:
             case _:
                 operands = tuple(self.values[id(c)] for c in children(node))
                 kinds = tuple(self.kinds[id(c)] for c in children(node))
+                if isinstance(node, Binary) and node.operator == "/":
+                    quotient = self._quotient(kind, *operands)
+                    if quotient is not None:
+                        return quotient
                 return self.operators.apply(node, kind, operands, kinds)
+
+    def _quotient(self, kind: Type, left: Value, right: Value) -> Value | None:
+        """A division of all lanes by one number, computed before the lanes loop."""
+        lane, dtype = self.lane, plain(kind)
+        if lane is None or lane.nested or not self.frame.reciprocals or not dtype.is_float:
+            return None
+        if not left.varying or right.varying or right.literal is not None:
+            return None
+        key = ("divisor", right.text, dtype)
+        if key not in lane.hoisted:
+            lane.hoisted[key] = self.frame.names.fresh("by")
+            lane.before.add(
+                f"const auto {lane.hoisted[key]} = tcf::divisor({converted(right, dtype)});"
+            )
+        text = f"tcf::divided({converted(left, dtype)}, {lane.hoisted[key]})"
+        return Value(text, kind, True)
 
     def _index(self, value: Polynomial) -> Value:
         if self.lane is not None and value.mentions(self.lane.iterator):

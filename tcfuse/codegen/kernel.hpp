@@ -51,6 +51,24 @@ TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n
   for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
 }
 
+// What many numbers are divided by.  A product with the reciprocal is within 1.5 ulp of the
+// quotient; where the reciprocal would be a denormal or infinite, there is no shortcut.
+template <class T>
+struct divisor_of {
+  T value, inverse;
+  bool usable;
+};
+template <class T>
+TCF_INLINE divisor_of<T> divisor(T value) {
+  const T most = T(0x1p120), least = T(0x1p-120);
+  const T size = fabs(value);
+  return {value, T(1) / value, size >= least && size <= most};
+}
+template <class V, class T>
+TCF_INLINE V divided(V v, divisor_of<T> by) {
+  return by.usable ? V(v * splat<T, lanes<V>>(by.inverse)) : V(v / splat<T, lanes<V>>(by.value));
+}
+
 // Squares: column q of L rows that lie stride apart, for transposes in registers.  Every round
 // interleaves the first half of the vectors with the second; after log2(L) rounds, vector q holds
 // element q of every row.

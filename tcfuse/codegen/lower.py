@@ -51,11 +51,18 @@ class PhaseBody:
 class NestWriter:
     """Writes the phases of one kernel."""
 
-    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int) -> None:
+    def __init__(
+        self,
+        scop: Scop,
+        tensors: Mapping[str, Tensor],
+        unroll: int,
+        *,
+        reciprocals: bool = False,
+    ) -> None:
         self.scop = scop
         self.tensors = tensors
         self.names = Names()
-        self.body = BodyWriter(scop, tensors, self.names)
+        self.body = BodyWriter(scop, tensors, self.names, reciprocals)
         self.unroll = unroll
 
     def phases(self, nests: list[Block]) -> list[PhaseBody]:
@@ -277,8 +284,8 @@ class NestWriter:
     def _registers(self, loop: Loop, whole: Polynomial) -> int:
         """Registers a value of each lane takes.
 
-        Several hide latencies: those of functions and divisions, which one iteration cannot fill,
-        and those of additions in the loops inside.
+        Several hide latencies: those of functions and divisions, which one iteration cannot
+        fill, and those of additions in the loops inside.
         """
         updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
         work = self._work(loop.body)

@@ -48,30 +48,15 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
       }
       T_M = tcf::max_(T_M, tcf::hmax(tcf::max_(acc4, acc7)));
     }
-    constexpr int L10 = tcf::lanes_for(4, 1048576);
+    constexpr int L10 = tcf::lanes_for(4, 1048576, 2);
     if (0 < n1) {
       auto acc13 = tcf::splat<float, L10>(0.e+00f);
-      auto acc16 = tcf::splat<float, L10>(0.e+00f);
       int64_t base11 = 0;
-      for (; base11 + 2 * L10 <= n1; base11 += 2 * L10) {
+      for (; base11 + L10 <= n1; base11 += L10) {
         {
           const int64_t c1 = base11;
           const auto v_14 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
           tcf::store<L10>(T_E + c1, tcf::exp((v_14 - tcf::splat<float, L10>(T_M))));
-          acc13 = (acc13 + tcf::load<float, L10>(T_E + c1));
-        }
-        {
-          const int64_t c1 = base11 + 1 * L10;
-          const auto v_15 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
-          tcf::store<L10>(T_E + c1, tcf::exp((v_15 - tcf::splat<float, L10>(T_M))));
-          acc16 = (acc16 + tcf::load<float, L10>(T_E + c1));
-        }
-      }
-      for (; base11 + L10 <= n1; base11 += L10) {
-        {
-          const int64_t c1 = base11;
-          const auto v_17 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
-          tcf::store<L10>(T_E + c1, tcf::exp((v_17 - tcf::splat<float, L10>(T_M))));
           acc13 = (acc13 + tcf::load<float, L10>(T_E + c1));
         }
       }
@@ -79,27 +64,28 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
         const int64_t left = n1 - base11;
         {
           const int64_t c1 = base11;
-          const auto v_18 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L10>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L10>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L10>(-__builtin_inff()));
-          tcf::store_first<L10>(T_E + c1, tcf::exp((v_18 - tcf::splat<float, L10>(T_M))), left);
+          const auto v_15 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L10>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L10>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L10>(-__builtin_inff()));
+          tcf::store_first<L10>(T_E + c1, tcf::exp((v_15 - tcf::splat<float, L10>(T_M))), left);
           acc13 = (acc13 + tcf::select(tcf::first_lanes<L10>(left), tcf::load_first<float, L10>(T_E + c1, left, float(0)), tcf::splat<float, L10>(0.e+00f)));
         }
       }
-      T_S = (T_S + tcf::hsum((acc13 + acc16)));
+      T_S = (T_S + tcf::hsum(acc13));
     }
-    constexpr int L19 = tcf::lanes_for(4, 1048576);
+    constexpr int L16 = tcf::lanes_for(4, 1048576, 4);
     if (0 < n1) {
-      int64_t base20 = 0;
-      for (; base20 + L19 <= n1; base20 += L19) {
+      const auto by18 = tcf::divisor(T_S);
+      int64_t base17 = 0;
+      for (; base17 + L16 <= n1; base17 += L16) {
         {
-          const int64_t c1 = base20;
-          tcf::store<L19>(T_Y + c0 * n1 + c1, (tcf::load<float, L19>(T_E + c1) / tcf::splat<float, L19>(T_S)));
+          const int64_t c1 = base17;
+          tcf::store<L16>(T_Y + c0 * n1 + c1, tcf::divided(tcf::load<float, L16>(T_E + c1), by18));
         }
       }
-      if (base20 < n1) {
-        const int64_t left = n1 - base20;
+      if (base17 < n1) {
+        const int64_t left = n1 - base17;
         {
-          const int64_t c1 = base20;
-          tcf::store_first<L19>(T_Y + c0 * n1 + c1, (tcf::load_first<float, L19>(T_E + c1, left, float(0)) / tcf::splat<float, L19>(T_S)), left);
+          const int64_t c1 = base17;
+          tcf::store_first<L16>(T_Y + c0 * n1 + c1, tcf::divided(tcf::load_first<float, L16>(T_E + c1, left, float(0)), by18), left);
         }
       }
     }
