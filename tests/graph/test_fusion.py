@@ -179,14 +179,15 @@ LAYER_NORM = """
 """
 
 
-def test_a_decomposed_layer_norm_alone_is_left_and_with_its_sum_taken():
+def test_a_decomposed_layer_norm_is_taken_alone_and_with_its_sum():
     proto = parse(LAYER_NORM, outputs="float[N, 64] n")
     for name in "sb":
         array = np.ones(64, np.float32)
         proto.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     loaded = load_model(proto)
     found = fuse(loaded.graph, loaded.opset_imports)
-    assert reasons(found)["Sub"] == "ONNX Runtime fuses this into LayerNormalization"
+    (group,) = found.groups  # one kernel in ONNX Runtime too, but at 8 GB/s
+    assert len(group.nodes) == 9
     add = onnx.helper.make_node("Add", ["x0", "x1"], ["x"])
     proto.graph.node.insert(0, add)
     del proto.graph.input[:]
