@@ -29,22 +29,26 @@ MOST_SPLITS = 16  # parts one region may fall into when some of it cannot be com
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """A region with its kernel, or with the reason why there is none."""
+    """A region with its kernel, or with the reason why there is none.
+
+    Attributes:
+        body: A digest of the original operators; regions of one name must agree in it.
+    """
 
     group: FusionGroup
     compiled: Compiled | None = None
     reason: str = ""
+    body: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        made = self.compiled
+        body = body_digest(self.group, made.inputs, made.outputs) if made is not None else ""
+        object.__setattr__(self, "body", body)
 
     @property
     def name(self) -> str:
         """The kernel's name; empty when there is none."""
         return "" if self.compiled is None else self.compiled.kernel.name
-
-    @property
-    def body(self) -> str:
-        """A digest of the original operators; regions of one name must agree in it."""
-        assert self.compiled is not None, "a refused region has no fallback"
-        return body_digest(self.group, self.compiled.inputs, self.compiled.outputs)
 
     def replacement(self) -> Replacement:
         """What ``graph.rewrite`` needs to put the kernel into the model."""
@@ -56,6 +60,7 @@ class Attempt:
             self.compiled.inputs,
             self.compiled.outputs,
             metadata={TC_KEY: text},
+            body=self.body,
         )
 
 

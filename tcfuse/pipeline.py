@@ -93,7 +93,7 @@ def _compile_model(
     for count, group in enumerate(groups, 1):
         run.progress(f"compiling region {count} of {len(groups)}")
         for attempt in attempt_parts(group, lambda part: _attempt(part, model, run)):
-            body = attempt.body if attempt.name else ""
+            body = attempt.body
             if body and bodies.setdefault(attempt.name, body) != body:
                 attempt = _attempt(attempt.group, model, run, f"_{body[:6]}")
             tried.append(attempt)

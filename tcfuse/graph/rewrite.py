@@ -35,6 +35,7 @@ class Replacement:
             be a constant, and becomes a Constant of the fallback.
         outputs: What the kernel writes, in its order: the values others need.
         metadata: Properties of the fused node (the TC text).
+        body: The digest of what the fallback computes, if it is known already.
     """
 
     group: FusionGroup
@@ -43,11 +44,12 @@ class Replacement:
     outputs: tuple[ir.Value, ...]
     domain: str = DOMAIN
     metadata: dict[str, str] = field(default_factory=dict)
+    body: str = ""
 
     @property
     def digest(self) -> str:
         """What the fallback computes, as a digest: equal for equal bodies."""
-        return body_digest(self.group, self.inputs, self.outputs)
+        return self.body or body_digest(self.group, self.inputs, self.outputs)
 
 
 def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
