@@ -82,7 +82,7 @@ class Worker:
         if self._process is None or self._process.poll() is not None:
             self.stop()
             self._process = subprocess.Popen(
-                [sys.executable, "-c", "from tcfuse.isolation import serve; serve()"],
+                [sys.executable, "-P", "-c", "from tcfuse.isolation import serve; serve()"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,  # isl prints what its exceptions say again
