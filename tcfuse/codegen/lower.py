@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tcfuse.codegen.bodies import Bodies
 from tcfuse.codegen.body import BodyWriter
 from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import (
@@ -18,7 +19,6 @@ from tcfuse.codegen.kernel_ast import (
     Instance,
     Loop,
     Node,
-    instances,
     is_uniform,
     loops,
 )
@@ -26,17 +26,11 @@ from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.poly.polynomial import Polynomial
-from tcfuse.poly.scop import Scop, accesses
-from tcfuse.tc.ast import Access, Binary, Call, Var, walk
-from tcfuse.tc.builtins import BUILTINS
+from tcfuse.poly.scop import Scop
 from tcfuse.types import DType
 
 GROUPS = 256  # groups of MOST_LANES iterations in one step of a parallel lanes loop
 STEP = 16 * GROUPS
-MOST_WIDE_WORK = 24  # operations in an inner loop whose lanes may take several registers
-MOST_FOURFOLD_WORK = 120  # operations of a body with room for four registers a value
-MOST_DOUBLE_WORK = 240  # and for two
-MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +58,7 @@ class NestWriter:
         self.names = Names()
         self.body = BodyWriter(scop, tensors, self.names, reciprocals)
         self.unroll = unroll
+        self.bodies = Bodies(scop, tensors)
 
     def phases(self, nests: list[Block]) -> list[PhaseBody]:
         """The phases of a kernel, in the order in which they run."""
@@ -87,7 +82,7 @@ class NestWriter:
     def _serial(self, block: Block) -> PhaseBody:
         lines = Lines()
         self._block(block, lines, None)
-        return PhaseBody(lines, "1", str(self._cost(block)))
+        return PhaseBody(lines, "1", str(self.bodies.cost(block)))
 
     def _parallel(self, loop: Loop) -> PhaseBody:
         if loop.lanes and _is_vector(loop):
@@ -107,7 +102,7 @@ class NestWriter:
         with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):
             self._block(chain[-1].body, lines, None)
             self._advance(chain, lines)
-        return PhaseBody(lines, str(total), str(self._cost(chain[-1].body)))
+        return PhaseBody(lines, str(total), str(self.bodies.cost(chain[-1].body)))
 
     def _collapses(self, chain: list[Loop]) -> bool:
         """Whether the only thing in the innermost loop is a parallel loop of fixed bounds."""
@@ -158,7 +153,7 @@ class NestWriter:
             else f"({extent} + {STEP - 1}) / {STEP}"
         )
         per_step = extent if (extent.number or STEP) < STEP else Polynomial.constant(STEP)
-        return PhaseBody(lines, steps, str(self._cost(loop.body) * per_step))
+        return PhaseBody(lines, steps, str(self.bodies.cost(loop.body) * per_step))
 
     # ------------------------------------------------------------------ loops
 
@@ -222,21 +217,21 @@ class NestWriter:
     def _declare_lane_registers(self, loop: Loop, lines: Lines) -> None:
         """A lanes loop that runs as scalars still needs its registers."""
         if loop.lanes:
-            for tensor in self._lane_registers(loop.body):
+            for tensor in self.bodies.lane_registers(loop.body):
                 lines.add(f"{tensor.held} {tensor.name} = {tensor.held}(0);")
 
     def _lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
         """A vector loop over ``loop``; ``whole`` is the extent that chooses the lane count."""
         width = self.names.fresh("L")
-        widest = widest_bytes(self._dtypes(loop))
+        widest = widest_bytes(self.bodies.dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
-        registers = self._registers(loop, whole)
+        registers = self.bodies.registers(loop, whole)
         wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
         lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         before, steps = Lines(depth=lines.depth + 1), Lines(depth=lines.depth + 1)
         lane = LaneLoop(loop.iterator, width, before)
         base = self.names.fresh("base")
-        copies = max(1, self._copies(loop.body) // registers)
+        copies = max(1, self.bodies.copies(loop.body, self.unroll) // registers)
         trial = Lines(depth=lines.depth + 3)
         self._copy(loop, base, 0, trial, lane, copies=1)
         unrolled = copies if lane.accumulators else 1
@@ -268,61 +263,12 @@ class NestWriter:
         with lines.braces():
             shift = f" + {copy} * {lane.width}" if copy else ""
             lines.add(f"const int64_t {loop.iterator} = {base}{shift};")
-            for tensor in self._lane_registers(loop.body):
+            for tensor in self.bodies.lane_registers(loop.body):
                 kind = f"tcf::vec<{tensor.held}, {lane.width}>"
                 if tensor.dtype is DType.BOOL:
                     kind = f"tcf::mask<{lane.width}>"
                 lines.add(f"{kind} {tensor.name} = {{}};")
             self._block(loop.body, lines, lane)
-
-    def _copies(self, body: Block) -> int:
-        """How often a body that accumulates is copied."""
-        if loops(body):
-            return 1
-        return self.unroll if self._work(body) <= MOST_UNROLLED_WORK else 2
-
-    def _registers(self, loop: Loop, whole: Polynomial) -> int:
-        """Registers a value of each lane takes.
-
-        Several hide latencies: those of functions and divisions, which one iteration cannot
-        fill, and those of additions in the loops inside.
-        """
-        updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
-        work = self._work(loop.body)
-        if loops(loop.body):
-            quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
-            fits = whole.number is not None and quick
-            return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
-        if not self._waits(loop.body) or work > MOST_DOUBLE_WORK:
-            return 1
-        if updates or work > MOST_FOURFOLD_WORK:
-            return 2 if whole.number is None or self._divides(2, whole) else 1
-        choices = (4,) if whole.number is None else (4, 2)
-        return next((n for n in choices if whole.number is None or self._divides(n, whole)), 1)
-
-    def _divides(self, registers: int, whole: Polynomial) -> bool:
-        """Whether groups of that many registers fill the loop, or leave a small rest."""
-        assert whole.number is not None
-        group = registers * MOST_LANES // 2  # of the most common instruction set
-        return whole.number % group == 0 or whole.number >= 16 * group
-
-    def _waits(self, body: Block) -> bool:
-        """Whether something in ``body`` takes long to come back."""
-        for instance in instances(body):
-            written = self.scop.statement(instance.statement).comprehension
-            for value in (written.value, *(let.value for let in written.lets)):
-                for node in walk(value):
-                    if isinstance(node, Call) and not BUILTINS[node.function].keeps_type:
-                        return True
-                    if isinstance(node, Binary) and node.operator == "/":
-                        return True
-        return False
-
-    def _has_lane_rows(self, body: Block) -> bool:
-        """Whether ``body`` writes a row of which each lane has its own."""
-        written = (self.scop.statement(i.statement).comprehension for i in instances(body))
-        tensors = (self.tensors[w.tensor] for w in written)
-        return any(not t.register and t.lanes for t in tensors)
 
     def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
         for key, names in lane.accumulators.items():
@@ -342,60 +288,6 @@ class NestWriter:
             text = combined(operator, old, result, dtype)
             lines.add(f"{place} = {text if tensor.register else tensor.encoded(text)};")
 
-    # ------------------------------------------------------------------ facts about bodies
-
-    def _lane_registers(self, body: Block) -> list[Tensor]:
-        """Registers of which each lane has its own, used by ``body``."""
-        found: dict[str, Tensor] = {}
-        for instance in instances(body):
-            written = self.scop.statement(instance.statement).comprehension
-            tensor = self.tensors[written.tensor]
-            if tensor.register and tensor.lanes:
-                found[tensor.name] = tensor
-        return list(found.values())
-
-    def _dtypes(self, loop: Loop) -> list[DType]:
-        """Types of the elements of which each lane of ``loop`` touches its own."""
-        found = []
-        for instance in instances(loop.body):
-            statement = self.scop.statement(instance.statement)
-            varying = {
-                name
-                for name, position in zip(statement.iterators, instance.position, strict=True)
-                if position.mentions(loop.iterator)
-            }
-            names = [statement.comprehension.tensor]
-            names += [a.tensor for a in accesses(statement) if _mentions(a, varying)]
-            found += [self.scop.checked.tensors[n].dtype for n in names]
-        return found
-
-    def _work(self, body: Block) -> int:
-        total = 0
-        for instance in instances(body):
-            written = self.scop.statement(instance.statement).comprehension
-            values = (written.value, *(let.value for let in written.lets))
-            total += sum(1 for value in values for _ in walk(value))
-        return total
-
-    def _cost(self, block: Block) -> Polynomial:
-        """Scalar operations of a block, as a polynomial of the sizes."""
-        total = Polynomial()
-        for node in block:
-            match node:
-                case Instance():
-                    total = total + Polynomial.constant(self._work((node,)) + 1)
-                case Guard():
-                    total = total + self._cost(node.then) + self._cost(node.otherwise)
-                case Loop():
-                    extent = node.high - node.low
-                    known = extent if self._only_sizes(extent) else Polynomial.constant(64)
-                    total = total + known * self._cost(node.body)
-        return total
-
-    def _only_sizes(self, value: Polynomial) -> bool:
-        names = set(self.scop.checked.sizes)
-        return all(factor in names for monomial, _ in value.terms for factor in monomial)
-
 
 def _is_vector(loop: Loop) -> bool:
     """Whether a lanes loop runs as lanes: more than once, its statements whatever the lane."""
@@ -405,8 +297,3 @@ def _is_vector(loop: Loop) -> bool:
 def _atom(extent: Polynomial) -> Polynomial:
     """An extent as one factor of a product, when it is a sum."""
     return extent if len(extent.terms) <= 1 else Polynomial.factor(f"({extent})")
-
-
-def _mentions(access: Access, names: set[str]) -> bool:
-    """Whether a subscript of ``access`` uses one of ``names``."""
-    return any(isinstance(node, Var) and node.name in names for node in walk(access))

@@ -1,0 +1,133 @@
+"""What the body of a loop does: its work, its element types, the registers it has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, instances, loops
+from tcfuse.codegen.tensors import MOST_LANES, Tensor
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop, accesses
+from tcfuse.tc.ast import Access, Binary, Call, Var, walk
+from tcfuse.tc.builtins import BUILTINS
+from tcfuse.types import DType
+
+MOST_WIDE_WORK = 24  # operations in an inner loop whose lanes may take several registers
+MOST_FOURFOLD_WORK = 120  # operations of a body with room for four registers a value
+MOST_DOUBLE_WORK = 240  # and for two
+MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
+
+
+class Bodies:
+    """Answers about loop bodies of one kernel."""
+
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor]) -> None:
+        self.scop = scop
+        self.tensors = tensors
+
+    def copies(self, body: Block, unroll: int) -> int:
+        """How often a body that accumulates is copied."""
+        if loops(body):
+            return 1
+        return unroll if self.work(body) <= MOST_UNROLLED_WORK else 2
+
+    def registers(self, loop: Loop, whole: Polynomial) -> int:
+        """Registers a value of each lane takes.
+
+        Several hide latencies: those of functions and divisions, which one iteration cannot
+        fill, and those of additions in the loops inside.
+        """
+        updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
+        work = self.work(loop.body)
+        if loops(loop.body):
+            quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
+            fits = whole.number is not None and quick
+            return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
+        if not self._waits(loop.body) or work > MOST_DOUBLE_WORK:
+            return 1
+        if updates or work > MOST_FOURFOLD_WORK:
+            return 2 if whole.number is None or self._divides(2, whole) else 1
+        choices = (4,) if whole.number is None else (4, 2)
+        return next((n for n in choices if whole.number is None or self._divides(n, whole)), 1)
+
+    def _divides(self, registers: int, whole: Polynomial) -> bool:
+        """Whether groups of that many registers fill the loop, or leave a small rest."""
+        assert whole.number is not None
+        group = registers * MOST_LANES // 2  # of the most common instruction set
+        return whole.number % group == 0 or whole.number >= 16 * group
+
+    def _waits(self, body: Block) -> bool:
+        """Whether something in ``body`` takes long to come back."""
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            for value in (written.value, *(let.value for let in written.lets)):
+                for node in walk(value):
+                    if isinstance(node, Call) and not BUILTINS[node.function].keeps_type:
+                        return True
+                    if isinstance(node, Binary) and node.operator == "/":
+                        return True
+        return False
+
+    def _has_lane_rows(self, body: Block) -> bool:
+        """Whether ``body`` writes a row of which each lane has its own."""
+        written = (self.scop.statement(i.statement).comprehension for i in instances(body))
+        tensors = (self.tensors[w.tensor] for w in written)
+        return any(not t.register and t.lanes for t in tensors)
+
+    def lane_registers(self, body: Block) -> list[Tensor]:
+        """Registers of which each lane has its own, used by ``body``."""
+        found: dict[str, Tensor] = {}
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            tensor = self.tensors[written.tensor]
+            if tensor.register and tensor.lanes:
+                found[tensor.name] = tensor
+        return list(found.values())
+
+    def dtypes(self, loop: Loop) -> list[DType]:
+        """Types of the elements of which each lane of ``loop`` touches its own."""
+        found = []
+        for instance in instances(loop.body):
+            statement = self.scop.statement(instance.statement)
+            varying = {
+                name
+                for name, position in zip(statement.iterators, instance.position, strict=True)
+                if position.mentions(loop.iterator)
+            }
+            names = [statement.comprehension.tensor]
+            names += [a.tensor for a in accesses(statement) if _mentions(a, varying)]
+            found += [self.scop.checked.tensors[n].dtype for n in names]
+        return found
+
+    def work(self, body: Block) -> int:
+        """Operations of one instance of every statement."""
+        total = 0
+        for instance in instances(body):
+            written = self.scop.statement(instance.statement).comprehension
+            values = (written.value, *(let.value for let in written.lets))
+            total += sum(1 for value in values for _ in walk(value))
+        return total
+
+    def cost(self, block: Block) -> Polynomial:
+        """Scalar operations of a block, as a polynomial of the sizes."""
+        total = Polynomial()
+        for node in block:
+            match node:
+                case Instance():
+                    total = total + Polynomial.constant(self.work((node,)) + 1)
+                case Guard():
+                    total = total + self.cost(node.then) + self.cost(node.otherwise)
+                case Loop():
+                    extent = node.high - node.low
+                    known = extent if self._only_sizes(extent) else Polynomial.constant(64)
+                    total = total + known * self.cost(node.body)
+        return total
+
+    def _only_sizes(self, value: Polynomial) -> bool:
+        names = set(self.scop.checked.sizes)
+        return all(factor in names for monomial, _ in value.terms for factor in monomial)
+
+
+def _mentions(access: Access, names: set[str]) -> bool:
+    """Whether a subscript of ``access`` uses one of ``names``."""
+    return any(isinstance(node, Var) and node.name in names for node in walk(access))
