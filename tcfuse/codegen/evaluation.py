@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcfuse.codegen.divisors import is_sum
 from tcfuse.codegen.elements import lane_index, read
 from tcfuse.codegen.operators import Operators
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
@@ -30,7 +31,7 @@ class Frame:
     """What all statements of a kernel share.
 
     Attributes:
-        reciprocals: Whether lanes may multiply by the reciprocal of what they all divide by.
+        reciprocals: Whether lanes may multiply by the reciprocal of a sum they all divide by.
     """
 
     scop: Scop
@@ -116,17 +117,20 @@ class Evaluation:
                 operands = tuple(self.values[id(c)] for c in children(node))
                 kinds = tuple(self.kinds[id(c)] for c in children(node))
                 if isinstance(node, Binary) and node.operator == "/":
-                    quotient = self._quotient(kind, *operands)
+                    quotient = self._quotient(kind, node.right, *operands)
                     if quotient is not None:
                         return quotient
                 return self.operators.apply(node, kind, operands, kinds)
 
-    def _quotient(self, kind: Type, left: Value, right: Value) -> Value | None:
-        """A division of all lanes by one number, computed before the lanes loop."""
+    def _quotient(self, kind: Type, divisor: Expr, left: Value, right: Value) -> Value | None:
+        """A division of all lanes by one sum, whose reciprocal is taken before the loop."""
         lane, dtype = self.lane, plain(kind)
         if lane is None or lane.nested or not self.frame.reciprocals or not dtype.is_float:
             return None
         if not left.varying or right.varying or right.literal is not None:
+            return None
+        lets = {let.name: let.value for let in self.place.statement.comprehension.lets}
+        if not is_sum(self.frame.scop, divisor, lets):
             return None
         key = ("divisor", right.text, dtype)
         if key not in lane.hoisted:
