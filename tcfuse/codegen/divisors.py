@@ -1,8 +1,8 @@
 """Which divisors may be replaced by their reciprocals.
 
 A product with the reciprocal is within 1.5 ulp of the quotient, but ``x * (1 / x)`` need not be
-1, which a floor or a comparison behind it would show.  A sum of rounded terms is not exact, so a
-quotient by it (softmax, a mean, a standard deviation) has no exact values to lose.  One by a
+1, which a floor or a comparison behind it would show.  A sum of rounded terms is not exact, so
+a quotient by it (softmax, a mean, a standard deviation) has no exact values to lose.  One by a
 maximum, a parameter or a literal may have some, and stays a division.
 """
 
