@@ -6,7 +6,7 @@ This is the only module that reads the environment.
 | --- | --- |
 | ``TCFUSE_DUMP=DIR`` | write each stage's artifact to ``DIR/NN-name.stage`` |
 | ``TCFUSE_DUMP_ONLY=tc,mapped`` | only these stages |
-| ``TCFUSE_VERIFY=1`` | check invariants after every stage; ``2`` also runs every kernel |
+| ``TCFUSE_VERIFY=2`` | run every kernel, with ``--no-verify`` too (its proof always runs) |
 | ``TCFUSE_CACHE_DIR=DIR`` | where kernels, libraries and measurements are kept |
 | ``TCFUSE_CXX=PROGRAM`` | the C++ compiler to use instead of the one found |
 | ``TCFUSE_LOG=debug`` | print the log of that level and above on standard error |

@@ -5,7 +5,7 @@ lanes when no dependence is carried by it (its statements then run in all lanes 
 loops included: how a reduction along an outer axis is vectorised), or, for an innermost loop,
 when only updates of reductions are (each lane then keeps a partial result).  Among the legal
 choices the one with the fewest vector operations wins; an access that is neither contiguous nor
-the same for all lanes costs one operation a lane.
+the same for all lanes costs ``STRIDED`` a lane, twice that when it writes.
 
 Source: "The Next 700 Accelerated Layers", section 4.4 (mapping to threads), with lanes in place
 of threads.

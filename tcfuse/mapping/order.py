@@ -14,7 +14,7 @@ from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.transforms import member, without
+from tcfuse.poly.transforms import joined, member, without
 from tcfuse.poly.tree import Band, Domain, Filter, Mark, Sequence, Tree
 from tcfuse.poly.volume import TYPICAL
 
@@ -60,10 +60,7 @@ def _sorted(scop: Scop, band: Band, statements: tuple[str, ...]) -> Band:
     order = sorted(range(band.depth), key=lambda k: (not band.coincident[k], -strides[k]))
     if order == list(range(band.depth)):
         return band
-    rows = [band.schedule.get_union_pw_aff(k) for k in order]
-    schedule = isl.MultiUnionPwAff.from_union_pw_aff(rows[0])
-    for row in rows[1:]:
-        schedule = schedule.flat_range_product(isl.MultiUnionPwAff.from_union_pw_aff(row))
+    schedule = joined([member(band, k) for k in order])
     return replace(band, schedule=schedule, coincident=tuple(band.coincident[k] for k in order))
 
 

@@ -20,7 +20,7 @@ from tcfuse.mapping.legality import among, carries_nothing, inside
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.transforms import member
+from tcfuse.poly.transforms import joined, member
 from tcfuse.poly.tree import Band, Domain, Filter, Mark, Sequence, Tree
 
 
@@ -124,11 +124,8 @@ def _determined(scop: Scop, prefix: Seq[_Loop], tensor: str, dimension: int) -> 
     assert combined is not None, f"{tensor} is never touched"
     if not prefix:
         return all(m.range().is_singleton() for m in isl.maps_of(combined))
-    position = isl.UnionMap.from_multi_union_pw_aff(prefix[0].schedule)
-    for loop in prefix[1:]:
-        position = position.flat_range_product(
-            isl.UnionMap.from_multi_union_pw_aff(loop.schedule)
-        )
+    loops = joined([loop.schedule for loop in prefix])
+    position = isl.UnionMap.from_multi_union_pw_aff(loops)
     return bool(combined.apply_domain(position).is_single_valued())
 
 

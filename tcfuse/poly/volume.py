@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from tcfuse.poly import isl
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.tc.ast import Binary, Const, Expr, Unary, Var
+from tcfuse.tc.parser import parse_expr
 from tcfuse.types import Size
 
 TYPICAL = 128
@@ -35,17 +35,8 @@ def value_of(expr: Expr) -> int:
 
 
 def size_value(size: Size) -> int:
-    """A size as a number."""
-    if isinstance(size, int):
-        return size
-    terms = re.sub(r"[A-Za-z_]\w*", str(TYPICAL), size)
-    total = 0
-    for term in terms.replace("-", "+-").split("+"):
-        product = 1
-        for factor in filter(None, term.replace("(", "").replace(")", "").split("*")):
-            product *= int(factor.replace(" ", "") or 1)
-        total += product if term.strip() else 0
-    return max(total, 1)
+    """A size as a number, at least 1."""
+    return max(value_of(Const(size) if isinstance(size, int) else parse_expr(size)), 1)
 
 
 def domain_volume(statement: Statement) -> int:
