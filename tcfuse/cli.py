@@ -19,7 +19,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from tcfuse import debug
+from tcfuse.commands.knobs import with_knobs
 from tcfuse.errors import OptionError, TcfuseError, VerificationError
+from tcfuse.options import MappingOptions
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError
 NO_GAIN = 4
@@ -88,8 +90,10 @@ def _examples(*lines: str) -> str:
         "tcfuse optimize model.onnx",
         "tcfuse optimize bert.onnx -o fast.onnx --dim batch=8 --dim seq=128",
         "tcfuse optimize net.onnx --input-shapes x:1,3,224,224 --report-json report.json",
+        "tcfuse optimize net.onnx --fusion max --tile 32,128",
     )
 )
+@with_knobs
 def optimize(
     model: Model,
     output: Annotated[
@@ -101,7 +105,10 @@ def optimize(
     verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
     dim: Dim = None,
     input_shapes: InputShapes = None,
-    numerics: Numerics = "default",
+    numerics: Annotated[
+        str | None,
+        typer.Option(metavar="strict|default|fast", help="How close to the original to stay."),
+    ] = None,
     require_gain: Annotated[
         bool, typer.Option("--require-gain", help="Exit with status 4 unless something won.")
     ] = False,
@@ -110,13 +117,17 @@ def optimize(
     ] = None,
     verbose: Verbose = 0,
     quiet: Quiet = False,
+    *,
+    mapping: MappingOptions,
 ) -> int:
     """Write a faster model: OUT.onnx, OUT.so with its kernels, OUT.tcfuse.json about them."""
     from tcfuse.commands.optimize import Order, run
 
     _log(verbose)
     order = Order(model, output, require_gain, report_json, quiet)
-    options = {"target": target, "gate": gate, "verify": verify, "numerics": numerics}
+    options = {"target": target, "gate": gate, "verify": verify, "mapping": mapping}
+    if numerics is not None:
+        options["numerics"] = numerics
     return run(order, options, dim or [], input_shapes or [])
 
 

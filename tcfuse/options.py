@@ -9,52 +9,110 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
 
 from tcfuse.errors import OptionError
-
-T = TypeVar("T")
+from tcfuse.knob import check_knobs, knob, knobs_of
 
 TARGETS = ("cpu",)
 NUMERICS = ("strict", "default", "fast")
-
-
-def knob(default: T, *, choices: tuple[T, ...], unit: str, doc: str) -> T:
-    """Declare a tunable option.
-
-    Args:
-        default: Value when nobody chooses.
-        choices: What a tuner tries; must contain ``default``.
-        unit: What the number counts ("iterations", "operations"), "flag" or "name".
-        doc: One line, shown in help texts.
-    """
-    assert default in choices, f"default {default!r} is not among {choices!r}"
-    metadata = {"choices": choices, "unit": unit, "doc": doc}
-    return field(default=default, metadata=metadata)
+FUSION = ("preserve", "max", "min")
+DEEP = 64  # more loops than any kernel has
 
 
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
-    """How one kernel is scheduled and mapped to the machine."""
+    """How one kernel is scheduled and mapped to the machine.
+
+    The loops inside tiles are scheduled anew when ``inner_fusion``, ``inner_skewing`` or
+    ``inner_positive`` differs from its outer namesake.
+    """
 
     fusion: str = knob(
         "preserve",
-        choices=("preserve", "max", "min"),
+        choices=FUSION,
         unit="name",
         doc="join loops while parallel ones are preserved, at most, or never",
     )
+    inner_fusion: str = knob(
+        "preserve", choices=FUSION, unit="name", doc="the same for the loops inside a tile"
+    )
+    skewing: bool = knob(
+        False,
+        choices=(False, True),
+        unit="flag",
+        doc="loops may follow sums of iterators, which makes recurrences tilable",
+    )
+    inner_skewing: bool = knob(
+        False, choices=(False, True), unit="flag", doc="the same for the loops inside a tile"
+    )
+    positive: bool = knob(
+        True,
+        choices=(True, False),
+        unit="flag",
+        doc="no loop runs against the iterators it follows",
+    )
+    inner_positive: bool = knob(
+        True, choices=(True, False), unit="flag", doc="the same for the loops inside a tile"
+    )
+    fix_sizes: str = knob(
+        "before",
+        choices=("never", "before", "after"),
+        unit="name",
+        doc="when sizes given as numbers become numbers: before or after scheduling",
+    )
+    tile: tuple[int, ...] = knob(
+        (),
+        choices=((), (8,), (32,), (128,), (8, 8), (32, 32), (8, 128), (0, 64), (16, 16, 16)),
+        unit="iterations",
+        doc="tile of each member of the outermost band; 0 leaves a member whole",
+        legal="sizes of 0 or more with commas between",
+        accepts=lambda sizes: all(type(size) is int and size >= 0 for size in sizes),
+    )
+    separate_tiles: bool = knob(
+        False,
+        choices=(False, True),
+        unit="flag",
+        doc="code of their own for full tiles, whose loops have constant bounds",
+    )
     unroll: int = knob(
+        1,
+        choices=(1, 2, 4, 8, 16, 64),
+        unit="instances",
+        doc="at most that many statement instances come of unrolling below a point",
+        legal="1 or more",
+        accepts=lambda count: count >= 1,
+    )
+    accumulators: int = knob(
         4,
         choices=(1, 2, 4),
         unit="accumulators",
         doc="independent vector accumulators of a reduction",
     )
+    private_depth: int = knob(
+        DEEP,
+        choices=(0, 1, 2, 3, DEEP),
+        unit="loops",
+        doc="temporaries are contracted inside at most that many common loops",
+        legal="0 or more",
+        accepts=lambda depth: depth >= 0,
+    )
+    shared_depth: int = knob(
+        DEEP,
+        choices=(0, 1, 2, 3, DEEP),
+        unit="loops",
+        doc="inputs are copied for reuse inside at most that many loops; 0 copies nothing",
+        legal="0 or more",
+        accepts=lambda depth: depth >= 0,
+    )
     isl_operations: int = knob(
         20_000_000,
         choices=(2_000_000, 20_000_000, 200_000_000),
         unit="operations",
-        doc="isl's budget for one kernel; a simpler schedule is used beyond it",
+        doc="isl's budget for each question; a simpler schedule is used beyond it",
+        legal="1 or more",
+        accepts=lambda count: count >= 1,
     )
     numerics: str = knob(
         "default",
@@ -64,10 +122,13 @@ class MappingOptions:
     )
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            if (value := getattr(self, f.name)) not in f.metadata["choices"]:
-                allowed = ", ".join(map(str, f.metadata["choices"]))
-                raise OptionError(f"{f.name} is {value!r}; it may be {allowed}")
+        check_knobs(self)
+
+    @property
+    def reschedules(self) -> bool:
+        """Whether the loops inside a tile are scheduled with options of their own."""
+        outer = (self.fusion, self.skewing, self.positive)
+        return outer != (self.inner_fusion, self.inner_skewing, self.inner_positive)
 
     @property
     def reassociate(self) -> bool:
@@ -78,6 +139,38 @@ class MappingOptions:
         """The knobs as JSON, keys sorted."""
         return json.dumps(asdict(self), sort_keys=True)
 
+    @classmethod
+    def from_json(cls, text: str) -> MappingOptions:
+        """The knobs that ``text`` sets; the others keep their defaults.
+
+        Raises:
+            OptionError: The text is not an object, or a name or a value is not known.
+        """
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise OptionError(f"the knobs are not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise OptionError("the knobs are not an object of JSON")
+        return cls.of(values)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> MappingOptions:
+        """The knobs as JSON has them, where a tuple is a list.
+
+        Raises:
+            OptionError: A name or a value is not known.
+        """
+        known = [name for name, _ in knobs_of(cls)]
+        for name in values:
+            if name not in known:
+                raise OptionError(f"no knob {name!r}; knobs are {', '.join(known)}")
+        given: dict[str, Any] = dict(values)
+        for name, value in values.items():
+            if isinstance(value, list):
+                given[name] = tuple(value)
+        return cls(**given)
+
     def digest(self) -> str:
         """Eight hex digits that name this configuration in caches and kernel names."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
@@ -85,7 +178,7 @@ class MappingOptions:
 
 def search_space() -> dict[str, tuple[Any, ...]]:
     """The tuner's space: each knob and the values it may take."""
-    return {f.name: f.metadata["choices"] for f in fields(MappingOptions)}
+    return {name: known.choices for name, known in knobs_of(MappingOptions)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +223,10 @@ class OptimizeOptions:
             if name not in known:
                 raise OptionError(f"no option {name!r}; options are {', '.join(known)}")
         mapping = values.get("mapping", MappingOptions())
-        numerics = values.get("numerics", "default")
+        numerics = values.get("numerics", mapping.numerics)
         _among("numerics", numerics, NUMERICS)
-        knobs = asdict(mapping) | {"numerics": numerics}
-        return cls(**(values | {"mapping": MappingOptions(**knobs)}))
+        chosen = {"numerics": numerics, "mapping": replace(mapping, numerics=numerics)}
+        return cls(**(values | chosen))
 
 
 def _among(name: str, value: str, choices: tuple[str, ...]) -> None:

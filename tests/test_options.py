@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from tcfuse.errors import OptionError
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcfuse.commands.knobs import mapping_of
+from tcfuse.errors import InputError, OptionError
+from tcfuse.knob import flag_of, knob, knobs_of, table
 from tcfuse.options import (
     MappingOptions,
     OptimizeOptions,
-    knob,
     parse_dims,
     parse_shapes,
     search_space,
@@ -19,10 +24,12 @@ def test_the_search_space_holds_every_default():
     default = MappingOptions()
     for name, choices in search_space().items():
         assert getattr(default, name) in choices
+        for choice in choices:
+            assert KNOBS[name].allows(choice)
 
 
 def test_a_changed_knob_changes_the_digest():
-    assert MappingOptions(unroll=1).digest() != MappingOptions(unroll=2).digest()
+    assert MappingOptions(tile=(8,)).digest() != MappingOptions(tile=(8, 0)).digest()
     assert MappingOptions().digest() == MappingOptions().digest()
     assert len(MappingOptions().digest()) == 8
 
@@ -33,8 +40,75 @@ def test_a_default_must_be_a_choice():
 
 
 def test_a_knob_refuses_what_is_not_a_choice():
-    with pytest.raises(OptionError, match="unroll is 3; it may be 1, 2, 4"):
-        MappingOptions(unroll=3)
+    with pytest.raises(OptionError, match="accumulators is 3; it may be 1, 2, 4"):
+        MappingOptions(accumulators=3)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"tile": (-1,)}, {"tile": [8]}, {"tile": (True,)}, {"unroll": 0}, {"skewing": 1}]
+)
+def test_a_rule_is_checked_with_the_type(wrong: dict[str, object]):
+    with pytest.raises(OptionError, match=f"{next(iter(wrong))} is .*; it may be "):
+        MappingOptions(**wrong)
+
+
+KNOBS = dict(knobs_of(MappingOptions))
+ANY = st.fixed_dictionaries({n: st.sampled_from(k.choices) for n, k in KNOBS.items()})
+
+
+@given(ANY)
+def test_json_and_flags_give_the_options_back(values: dict[str, object]):
+    options = MappingOptions(**values)
+    assert MappingOptions.from_json(options.to_json()) == options
+    texts = {n: KNOBS[n].shown(v) for n, v in values.items()}
+    texts = {n: "" if text == "none" else text for n, text in texts.items()}
+    assert mapping_of(None, texts) == options
+
+
+def test_a_flag_changes_what_a_file_says(tmp_path: Path):
+    file = tmp_path / "knobs.json"
+    file.write_text('{"tile": [32, 0], "fusion": "max"}')
+    options = mapping_of(file, {"tile": "8", "unroll": None})
+    assert options == MappingOptions(tile=(8,), fusion="max")
+    with pytest.raises(InputError, match="nothing"):
+        mapping_of(tmp_path / "nothing.json", {})
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[1]", "not an object"),
+        ("{", "are not JSON"),
+        ('{"tiles": [1]}', "no knob 'tiles'; knobs are fusion"),
+        ('{"tile": [-1]}', "sizes of 0 or more"),
+        ('{"tile": 8}', "sizes of 0 or more"),
+    ],
+)
+def test_wrong_json_says_what_is_right(text: str, complaint: str):
+    with pytest.raises(OptionError, match=complaint):
+        MappingOptions.from_json(text)
+
+
+@pytest.mark.parametrize(("name", "text"), [("tile", "8,x"), ("unroll", "much")])
+def test_a_wrong_flag_says_what_is_right(name: str, text: str):
+    with pytest.raises(OptionError, match=f"--{name} {text}: it may be"):
+        mapping_of(None, {name: text})
+
+
+def test_a_flag_has_the_name_of_its_knob():
+    assert flag_of("separate_tiles", KNOBS["separate_tiles"]) == (
+        "--separate-tiles/--no-separate-tiles"
+    )
+    assert flag_of("tile", KNOBS["tile"]) == "--tile"
+
+
+def test_the_documented_table_is_that_of_the_fields(request: pytest.FixtureRequest):
+    path = Path(__file__).parents[1] / "docs" / "options.md"
+    head, _, _ = path.read_text(encoding="utf-8").partition("| flag")
+    made = head + table(MappingOptions)
+    if request.config.getoption("--update-golden"):
+        path.write_text(made, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == made
 
 
 @pytest.mark.parametrize(

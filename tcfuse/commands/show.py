@@ -39,7 +39,7 @@ def text(artifact: Artifact, region: RegionReport, stage: str) -> str:
 
 
 def _compile(artifact: Artifact, region: RegionReport) -> CompiledKernel:
-    options = MappingOptions(**artifact.report.options.get("mapping", {}))
+    options = MappingOptions.of(artifact.report.options.get("mapping", {}))
     hint = region.name.rpartition("_")[0]
     return compile_cached(
         artifact.checked(region), artifact.interface(region), hint, options, Store.default()

@@ -68,7 +68,7 @@ def compile_kernel(
     buffers = place_temporaries(scop, dependences, tree)
     tensors = tensors_of(prepared, buffers)
     arena = arrange(prepared, buffers, tensors)
-    writer = NestWriter(scop, tensors, options.unroll, reciprocals=options.reassociate)
+    writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
     phases, functions = [], []
     for number, phase in enumerate(writer.phases(nests(scop, tree))):
         symbol = f"{name}_{number}"

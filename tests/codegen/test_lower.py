@@ -24,7 +24,7 @@ def text_of(definition: str, **options: object) -> str:
 
 
 def test_softmax_with_mask(golden: Golden) -> None:
-    golden(text_of(MASKED_SOFTMAX, unroll=2), "cpp")
+    golden(text_of(MASKED_SOFTMAX, accumulators=2), "cpp")
 
 
 def test_reduction_along_the_outer_axis(golden: Golden) -> None:
@@ -33,7 +33,7 @@ def test_reduction_along_the_outer_axis(golden: Golden) -> None:
 
 @pytest.mark.parametrize("unroll", [1, 2, 4])
 def test_a_sum_has_as_many_accumulators_as_asked(unroll: int) -> None:
-    text = text_of(ROW_SUM, unroll=unroll)
+    text = text_of(ROW_SUM, accumulators=unroll)
     assert len(re.findall(r"auto acc\d+ =", text)) == unroll
 
 

@@ -37,7 +37,7 @@ BATCH = 8  # definitions in one translation unit
 OPTIONS = st.builds(
     MappingOptions,
     fusion=st.sampled_from(("preserve", "max", "min")),
-    unroll=st.sampled_from((1, 2, 4)),
+    accumulators=st.sampled_from((1, 2, 4)),
     numerics=st.sampled_from(("strict", "default", "fast")),
 )
 
@@ -375,7 +375,7 @@ def test_names_follow_everything_that_changes_the_text() -> None:
     name = kernel_of(SOFTMAX, hint="a b").source.name
     assert name.startswith("a_b_")
     assert kernel_of(SOFTMAX, hint="a b").source.name == name
-    assert kernel_of(SOFTMAX, MappingOptions(unroll=1), hint="a b").source.name != name
+    assert kernel_of(SOFTMAX, MappingOptions(accumulators=1), hint="a b").source.name != name
     assert kernel_of(ALL["pool"], hint="a b").source.name != name
 
 

@@ -1,0 +1,115 @@
+"""The flags that the knobs of a kernel give to a command.
+
+``with_knobs`` adds one flag for each field of ``MappingOptions``, ``--mapping FILE.json`` for
+all at once, and ``--help-knobs``; the command gets the result as its argument ``mapping``.  The
+flags are not in ``--help``, which they would make unreadable.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tcfuse.errors import InputError, OptionError
+from tcfuse.knob import Knob, flag_of, knobs_of
+from tcfuse.options import MappingOptions
+
+FILE = "mapping"
+HELP = "help_knobs"
+
+
+def with_knobs(command: Callable[..., int]) -> Callable[..., int]:
+    """``command`` with the flags of the knobs in place of its keyword argument ``mapping``.
+
+    A flag that the command has already under a knob's name is left to it.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.name != FILE]
+    taken = {p.name for p in own}
+    knobs = {n: k for n, k in knobs_of(MappingOptions) if n not in taken}
+
+    @wraps(command)
+    def called(**arguments: Any) -> int:
+        arguments.pop(HELP)
+        texts = {name: arguments.pop(name) for name in knobs}
+        chosen = mapping_of(arguments.pop(FILE), texts)
+        return command(**arguments, mapping=chosen)
+
+    added = [_parameter(FILE, _FILE), _parameter(HELP, _HELP)]
+    added += [_parameter(name, _flag(name, known)) for name, known in knobs.items()]
+    whole = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *added)]
+    called.__signature__ = signature.replace(parameters=whole)  # type: ignore[attr-defined]
+    called.__annotations__ = {p.name: p.annotation for p in whole} | {"return": int}
+    return called
+
+
+def mapping_of(file: Path | None, texts: Mapping[str, Any]) -> MappingOptions:
+    """The knobs of a file, where there is one, with those that flags set in their place.
+
+    Args:
+        file: JSON of ``MappingOptions``.
+        texts: For each knob what its flag says; ``None`` when it was not given.
+
+    Raises:
+        InputError: The file cannot be read.
+        OptionError: A name or a value is not known.
+    """
+    known = dict(knobs_of(MappingOptions))
+    chosen: dict[str, Any] = {}
+    for name, text in texts.items():
+        if text is None:
+            continue
+        try:
+            chosen[name] = known[name].parsed(text) if isinstance(text, str) else text
+        except (KeyError, ValueError):
+            flag = flag_of(name, known[name])
+            raise OptionError(f"{flag} {text}: it may be {known[name].legal}") from None
+    return replace(MappingOptions() if file is None else _read(file), **chosen)
+
+
+def _read(file: Path) -> MappingOptions:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{file}: {error}") from None
+    return MappingOptions.from_json(text)
+
+
+def _parameter(name: str, annotation: object) -> inspect.Parameter:
+    default = False if name == HELP else None
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _flag(name: str, known: Knob) -> object:
+    kind = bool if isinstance(known.default, bool) else str
+    option = typer.Option(
+        flag_of(name, known), metavar=known.unit.upper(), help=known.doc, hidden=True
+    )
+    return Annotated[kind | None, option]
+
+
+def _show(wanted: bool) -> None:
+    if wanted:
+        print("Knobs, which change the code of kernels and never their results:\n")
+        for name, known in knobs_of(MappingOptions):
+            default = known.shown(known.default)
+            print(f"  {flag_of(name, known)}\n      {known.doc} [{default}]")
+            print(f"      {known.legal}")
+        raise typer.Exit
+
+
+_FILE = Annotated[
+    Path | None,
+    typer.Option("--mapping", metavar="FILE.json", help="Knobs of every kernel, as JSON."),
+]
+_HELP = Annotated[
+    bool,
+    typer.Option("--help-knobs", callback=_show, is_eager=True, help="Show the knobs' flags."),
+]
