@@ -28,6 +28,8 @@ class Interface:
         derived: For each name no input dimension consists of: its value as a C expression over
             names that come earlier in ``sizes`` (``"H * W"``).
         checks: C conditions over the names that must hold, with the sentence to report if not.
+        facts: Affine conditions over the names, as isl text, that hold in every call: they
+            follow from what the derived names are, or are among ``checks``.
     """
 
     inputs: tuple[Port, ...]
@@ -35,3 +37,4 @@ class Interface:
     sizes: tuple[str, ...]
     derived: tuple[tuple[str, str], ...] = ()
     checks: tuple[tuple[str, str], ...] = ()
+    facts: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ def interface_to_json(interface: Interface) -> Json:
         "sizes": list(interface.sizes),
         "derived": [list(pair) for pair in interface.derived],
         "checks": [list(pair) for pair in interface.checks],
+        "facts": list(interface.facts),
     }
 
 
@@ -35,6 +36,7 @@ def interface_from_json(record: Json) -> Interface:
             tuple(record["sizes"]),
             tuple((a, b) for a, b in record["derived"]),
             tuple((a, b) for a, b in record["checks"]),
+            tuple(record["facts"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a kernel's signature cannot be read: {error!r}") from None

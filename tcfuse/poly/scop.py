@@ -71,7 +71,7 @@ class Scop:
         domain: Union of the iteration domains.
         reads: Instances to tensor elements read (an update reads its own tensor).
         writes: Instances to the tensor element written.
-        parameters: What is known of the sizes (they are not negative).
+        parameters: What is known of the sizes: they are not negative, and the facts.
     """
 
     checked: CheckedDef
@@ -90,8 +90,12 @@ class Scop:
         return next(s for s in self.statements if s.name == name)
 
 
-def extract_scop(checked: CheckedDef) -> Scop:
+def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
     """The polyhedral model of ``checked``.
+
+    Args:
+        checked: A definition whose tensors all start at index zero.
+        facts: Conditions on its sizes that always hold, as isl text.
 
     Raises:
         UnsupportedError: A tensor does not start at index zero.
@@ -105,7 +109,7 @@ def extract_scop(checked: CheckedDef) -> Scop:
     domains = [_domain_text(s) for s in statements]
     reads = [text for s in statements for text in _read_texts(s, checked)]
     writes = [_access_text(s, _target(s), checked) for s in statements]
-    known = " and ".join(f"{size} >= 0" for size in checked.sizes)
+    known = " and ".join((*(f"{size} >= 0" for size in checked.sizes), *facts))
     return Scop(
         checked,
         context,

@@ -54,7 +54,7 @@ def compile_kernel(
     """
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
     prepared = with_accumulators(checked)
-    scop = extract_scop(prepared)
+    scop = extract_scop(prepared, interface.facts)
     dependences = compute_dependences(scop)
     scheduled = compute_schedule(
         scop, dependences, fusion=options.fusion, limit=options.isl_operations
