@@ -62,7 +62,7 @@ def compile_kernel(
     )
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = block_reductions(scop, dependences, tree)
+    tree = block_reductions(scop, dependences, tree, rows=options.block)
     tree = mark_parallel(tile_transposes(scop, tree))
     proof = prove(scop, dependences, tree)
     if scheduled.note:
