@@ -80,11 +80,12 @@ class _Builder:
         for param in (*definition.params, *definition.returns):
             if param.type is not None:
                 self.shapes[param.name] = tuple(map(_form, param.type.shape))
-        for condition in self.checked.preconditions:
-            self.precondition(condition)
         body = [s for item in self.checked.statements for s in self.statement(item)]
         for param in definition.returns:
             self.extents(param.name)
+        # Last: where one of them says the same as a check above, that one says it better.
+        for condition in self.checked.preconditions:
+            self.precondition(condition)
         old = {name: self.name(f"{name}_in") for name in getattr(self.checked, "inout", ())}
         first = [whole(name, old[name], self.shapes[name]) for name in old]
         params = (*definition.params, *(Param(old[n], self.type(n)) for n in old))
