@@ -52,10 +52,7 @@ class _Clustering:
         self.subscripts: dict[str, Subscripts] = {
             s.name: subscripts_of(s) for s in scop.statements
         }
-        self.depends = {
-            (m.get_tuple_name(isl.dim_type.in_), m.get_tuple_name(isl.dim_type.out))
-            for m in isl.maps_of(self.ordered)
-        }
+        self.depends = dependences.pairs
 
     def run(self) -> list[Cluster]:
         clusters: list[Cluster] = []

@@ -42,6 +42,14 @@ class Dependences:
         """Every dependence."""
         return self.ordered.union(self.reduction)
 
+    @property
+    def pairs(self) -> frozenset[tuple[str, str]]:
+        """The statements, source and sink, between which there is a dependence."""
+        return frozenset(
+            (m.get_tuple_name(isl.dim_type.in_), m.get_tuple_name(isl.dim_type.out))
+            for m in isl.maps_of(self.all)
+        )
+
     def __str__(self) -> str:
         return f"flow: {self.flow}\nfalse: {self.false}\nreduction: {self.reduction}\n"
 

@@ -67,16 +67,18 @@ class _Scheduler:
         self.scop = scop
         self.dependences = dependences
         self.ordered = dependences.all
+        self.depends = dependences.pairs
         self.limit = limit
         self.note: str | None = None
 
     def tree(self, cluster: Cluster) -> Tree:
-        """Outer loops, then all reductions' identities, then what isl makes of the rest.
+        """Outer loops, then reductions' identities, then what isl makes of the rest.
 
+        An identity stays in its place when the tensor had a value that was used before it.
         Statements are scheduled with those of equal depth only: isl would put a scalar into the
         first iteration of its neighbour's loop, which then carries a dependence.
         """
-        inits = tuple(n for n in cluster.statements if n.endswith("_init"))
+        inits = tuple(n for n in cluster.statements if self._is_first_init(n, cluster))
         rest = [n for n in cluster.statements if n not in inits]
         runs = [tuple(run) for _, run in groupby(rest, lambda n: len(self._inner(n, cluster)))]
         parts = [Filter(names, self._run(names, cluster)) for names in (inits, *runs) if names]
@@ -85,6 +87,11 @@ class _Scheduler:
             return child
         outer = as_schedule(self.scop, cluster.rows)
         return Band(outer, True, (True,) * cluster.depth, child)
+
+    def _is_first_init(self, name: str, cluster: Cluster) -> bool:
+        """Whether a statement stores an identity over nothing the cluster computed before."""
+        before = cluster.statements[: cluster.statements.index(name)]
+        return name.endswith("_init") and not any((n, name) in self.depends for n in before)
 
     def _inner(self, name: str, cluster: Cluster) -> tuple[str, ...]:
         """The iterators of a statement that the outer loops leave free."""

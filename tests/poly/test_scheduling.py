@@ -55,6 +55,21 @@ def test_how_much_is_fused(text: str, expected: dict[str, int]) -> None:
     assert {f: nests(scheduled(text, f)[2].tree) for f in expected} == expected
 
 
+REUSED = """def f(float(n0, n1) X) -> (float(n0, n1) Y) {
+  T(i) max=! X(i, j) where i in 0:n0, j in 0:n1
+  E(i, j) = exp(X(i, j) - T(i)) where i in 0:n0, j in 0:n1
+  T(i) +=! E(i, j) where i in 0:n0, j in 0:n1
+  Y(i, j) = E(i, j) / T(i) where i in 0:n0, j in 0:n1
+}"""
+
+
+@pytest.mark.parametrize("fusion", ["preserve", "max", "min"])
+def test_a_tensor_is_reset_only_after_its_last_use(fusion: str) -> None:
+    """Both identities of ``T`` were stored first."""
+    scop, dependences, found = scheduled(REUSED, fusion)
+    prove(scop, dependences, found.tree)
+
+
 def test_constant_sizes_stay_cheap() -> None:
     scop, dependences = model(LAYER_NORM)
     with isl.limited(scop.context, 2_000_000):  # a twentieth of a second; it was minutes once
