@@ -7,7 +7,7 @@ is copied (and rounded) once: ``Y_sum(i) +=! X(i, j)``, ``Y(i) = Y_sum(i)``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from tcfuse.tc.ast import (
@@ -37,7 +37,9 @@ def with_accumulators(checked: CheckedDef) -> CheckedDef:
         if item.comprehension.assign.is_reduction and (
             target in returned or kind.dtype.is_half
         ):
-            names[target] = f"{target}_acc"
+            names[target] = names.get(target) or _free_name(
+                f"{target}_acc", {*types, *names.values()}
+            )
     if not names:
         return checked
     last = {item.comprehension.tensor: k for k, item in enumerate(checked.statements)}
@@ -52,6 +54,13 @@ def with_accumulators(checked: CheckedDef) -> CheckedDef:
         if old not in returned:
             del types[old]
     return replace(checked, statements=tuple(statements), tensors=types)
+
+
+def _free_name(wanted: str, taken: Collection[str]) -> str:
+    """``wanted``, or that with underscores."""
+    while wanted in taken:
+        wanted += "_"
+    return wanted
 
 
 def _renamed(

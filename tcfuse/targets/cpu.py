@@ -14,7 +14,6 @@ from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.mapping.accumulators import with_accumulators
-from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
@@ -27,6 +26,8 @@ from tcfuse.poly.scop import extract_scop
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
 from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.plain_names import plain_names
+from tcfuse.tc.sema import check
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,7 @@ def compile_kernel(
     Raises:
         UnsupportedError: The target cannot do this.
     """
+    checked, interface = _plainly_named(checked, interface)
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
     prepared = with_accumulators(checked)
     scop = extract_scop(prepared, interface.facts)
@@ -62,7 +64,6 @@ def compile_kernel(
     )
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = block_reductions(scop, dependences, tree, rows=options.block)
     tree = mark_parallel(tile_transposes(scop, tree))
     proof = prove(scop, dependences, tree)
     if scheduled.note:
@@ -98,6 +99,14 @@ def compile_kernel(
     )
     placed = "".join(f"# {buffer}\n" for buffer in buffers.values())
     return Kernel(source, proof, to_yaml(scheduled.tree), placed + to_yaml(tree))
+
+
+def _plainly_named(checked: CheckedDef, interface: Interface) -> tuple[CheckedDef, Interface]:
+    """Both with names that can stand in the texts of the stages."""
+    definition, interface = plain_names(checked.definition, interface)
+    if definition is not checked.definition:
+        checked = check(definition, sizes=interface.sizes)
+    return checked, interface
 
 
 def _name(hint: str, *determining: str) -> str:

@@ -72,3 +72,8 @@ def test_integers_accumulate_in_their_own_type() -> None:
       Y(i) +=! X(i, j) where i in 0:n0, j in 0:8
     }""")
     assert found.tensors["Y_acc"].dtype is DType.INT8
+
+
+def test_the_temporary_has_a_name_of_its_own() -> None:
+    checked = prepared("def f(float(n0, 8) Y_acc) -> (Y) { Y(i) +=! Y_acc(i, j) }")
+    assert checked.statements[0].comprehension.tensor == "Y_acc_"
