@@ -15,8 +15,6 @@ class Loop:
     Attributes:
         lanes: Iterations run as vector lanes.
         parallel: Iterations are independent and may run on several threads.
-        block: Iterations that run side by side in registers, in blocks of these sizes; the
-            first is the usual one, the others are for the rest.  Empty: one after the other.
     """
 
     iterator: str
@@ -25,7 +23,6 @@ class Loop:
     body: Block
     lanes: bool = False
     parallel: bool = False
-    block: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
