@@ -8,14 +8,15 @@ becomes a name that is computed once a call, and all that is known of it in betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from math import gcd
+import math
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
-from tcfuse.errors import TcError
+from tcfuse.errors import Span, TcError
 from tcfuse.tc.ast import Binary, Cast, Const, Expr, Unary, Var, fold
-from tcfuse.tc.linear import Extreme, Linear, extreme, nonnegative
+from tcfuse.tc.linear import Atom, Extreme, Linear, extreme, nonnegative
 from tcfuse.tc.unparse import unparse_expr
-from tcfuse.types import DType
+from tcfuse.types import DType, size_names
 
 LARGEST = 1 << 31
 """Numbers up to here may stand in a size; isl and the kernels' int64 products have room."""
@@ -38,6 +39,7 @@ class DerivedSizes:
         self.checks: dict[str, str] = {}
         self._taken = taken
         self._names: dict[str, str] = {}
+        self._known: dict[tuple[tuple[Atom, int], ...], int] = {}
 
     def fresh(self, stem: str) -> str:
         """A name that means nothing yet: ``stem`` and the first free number."""
@@ -55,25 +57,71 @@ class DerivedSizes:
         """
 
         def combine(node: Expr, operands: tuple[Linear, ...]) -> Linear:
-            return _checked(self._combine(node, operands), expr)
+            form = self._combine(node, operands)
+            if form is None:
+                message = f"{unparse_expr(node)} cannot stand in a range or size"
+                hint = "use sizes and integers with + - * / % min max"
+                raise TcError(message, node.span, hint)
+            return _checked(form, expr)
 
         return fold(expr, combine)
 
-    def require(self, form: Linear, sentence: str) -> None:
+    def subscript(
+        self, expr: Expr, lets: Mapping[str, Linear | None], variables: AbstractSet[str]
+    ) -> Linear | None:
+        """``expr`` as an affine form over variables and sizes; ``None`` when it has none.
+
+        Args:
+            expr: The expression.
+            lets: The forms of the lets in it.
+            variables: Names that are no sizes.
+        """
+
+        def combine(node: Expr, operands: tuple[Linear | None, ...]) -> Linear | None:
+            known = tuple(operand for operand in operands if operand is not None)
+            if len(known) < len(operands):
+                return None
+            if isinstance(node, Var) and node.name in lets:
+                return lets[node.name]
+            if isinstance(node, Binary) and not _keeps_affine(node, known, variables):
+                return None
+            form = self._combine(node, known)
+            return None if form is None else _checked(form, expr)
+
+        return fold(expr, combine)
+
+    def require(self, form: Linear, sentence: str, span: Span | None = None) -> None:
         """``form >= 0`` is checked at every call, unless it is always so."""
-        if nonnegative(form) or at_least_zero(form) in self.facts:
+        if self._is_known(form):
             return
         if not form.terms:
-            raise TcError(sentence)
+            raise TcError(sentence, span)
         self.checks.setdefault(at_least_zero(form), sentence)
         self.fact(form)
 
+    def keep(self, used: Iterable[str]) -> None:
+        """Forget the names that are neither ``used`` nor needed for one that is, or a check."""
+        needed = {*used, *size_names(self.checks)}
+        for name, value in reversed(self.derived):
+            if name in needed:
+                needed.update(size_names((value,)))
+        unused = {name for name, _ in self.derived} - needed
+        self.derived = [pair for pair in self.derived if pair[0] not in unused]
+        for fact in list(self.facts):
+            if unused.intersection(size_names((fact,))):
+                del self.facts[fact]
+
     def fact(self, form: Linear) -> None:
         """``form >= 0`` is known."""
-        if not nonnegative(form):
+        if not self._is_known(form):
+            self._known[form.terms] = form.constant
             self.facts.setdefault(at_least_zero(form))
 
-    def _combine(self, node: Expr, operands: tuple[Linear, ...]) -> Linear:
+    def _is_known(self, form: Linear) -> bool:
+        """Whether ``form >= 0`` holds always, or follows from a single fact."""
+        return nonnegative(form) or self._known.get(form.terms, math.inf) <= form.constant
+
+    def _combine(self, node: Expr, operands: tuple[Linear, ...]) -> Linear | None:
         match node:
             case Var(name):
                 return Linear.of(name)
@@ -97,10 +145,7 @@ class DerivedSizes:
             case Binary("min" | "max" as operator):
                 return self._extreme(operator, operands)
             case _:
-                text = unparse_expr(node)
-                message = f"{text} cannot stand in a range or size"
-                hint = "use sizes and integers with + - * / % min max"
-                raise TcError(message, node.span, hint)
+                return None
 
     def _product(self, left: Linear, right: Linear) -> Linear:
         """Multiplied out; every product of two names is a name."""
@@ -127,7 +172,7 @@ class DerivedSizes:
 
     def _floor(self, form: Linear, divisor: int) -> Linear:
         """``form / divisor``; multiples of the divisor come out until the rest is positive."""
-        shared = gcd(divisor, form.constant, *(c for _, c in form.terms))
+        shared = math.gcd(divisor, form.constant, *(c for _, c in form.terms))
         form = Linear(tuple((a, c // shared) for a, c in form.terms), form.constant // shared)
         divisor //= shared
         whole = Linear(
@@ -183,6 +228,20 @@ def at_least_zero(form: Linear) -> str:
     less = Linear(tuple((a, -c) for a, c in form.terms if c < 0), max(-form.constant, 0))
     more = Linear(tuple(t for t in form.terms if t[1] > 0), max(form.constant, 0))
     return f"{less} <= {more}"
+
+
+def _keeps_affine(
+    node: Binary, operands: tuple[Linear, ...], variables: AbstractSet[str]
+) -> bool:
+    """Whether an operation gives an affine form of the variables in its operands."""
+    left, right = operands
+    if node.operator in ("+", "-") or (
+        node.operator == "*" and not (left.terms and right.terms)
+    ):
+        return True
+    if node.operator in ("/", "%") and (right.terms or right.constant <= 0):
+        return False
+    return not any(atom in variables for form in operands for atom, _ in form.terms)
 
 
 def _common_negative(forms: Iterable[Linear]) -> Linear:

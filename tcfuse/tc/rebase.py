@@ -6,19 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
-from tcfuse.tc.ast import Access, Binary, Comprehension, Const, Expr, Range, Var, post_order
-from tcfuse.tc.linear import Linear, linear_of
+from tcfuse.tc.ast import Access, Binary, Comprehension, Const, Expr, Range, Var
+from tcfuse.tc.linear import Linear
 from tcfuse.tc.rebuild import rebuild
 
-Origins = Mapping[str, tuple[Linear, ...]]
+Forms: TypeAlias = Mapping[str, Linear | None]
+Affine: TypeAlias = Callable[[Expr, Forms], Linear | None]
+Origins: TypeAlias = Mapping[str, tuple[Linear, ...]]
 """The lowest index of each dimension, of tensors that do not start at zero everywhere."""
 
 
 def rebased(
-    statement: Comprehension, ranges: Mapping[str, tuple[Linear, Linear]], origins: Origins
+    statement: Comprehension,
+    ranges: Mapping[str, tuple[Linear, Linear]],
+    origins: Origins,
+    affine: Affine,
 ) -> Comprehension:
     """``statement`` over tensors that all start at zero.
 
@@ -26,7 +32,9 @@ def rebased(
         statement: What is to be moved; its range clauses and exists clauses are dropped.
         ranges: The range of every variable, in order.
         origins: Where tensors start now.
+        affine: The form of a subscript, given those of the lets, ``None`` when it has none.
     """
+    forms: dict[str, Linear | None] = {}
     own = origins.get(statement.tensor, (Linear.of(0),) * len(statement.indices))
     shifts = {
         v: shift
@@ -38,7 +46,9 @@ def rebased(
         if isinstance(node, Var) and node.name in shifts:
             return (Linear.of(node.name) + shifts[node.name]).expr
         if isinstance(node, Access):
-            return _moved(node, origins.get(node.tensor), shifts, ranges)
+            zeros = (Linear.of(0),) * len(node.subscripts)
+            pairs = zip(node.subscripts, origins.get(node.tensor, zeros), strict=True)
+            return Access(node.tensor, tuple(_less(e, low, affine, forms) for e, low in pairs))
         return node
 
     zero = Linear.of(0)
@@ -46,39 +56,23 @@ def rebased(
         v: (low - shifts.get(v, zero), high - shifts.get(v, zero))
         for v, (low, high) in ranges.items()
     }
+    lets = []
+    for let in statement.lets:
+        lets.append(replace(let, value=rebuild(let.value, rule)))
+        forms[let.name] = affine(lets[-1].value, forms)
     return replace(
         statement,
         value=rebuild(statement.value, rule),
-        lets=tuple(replace(let, value=rebuild(let.value, rule)) for let in statement.lets),
+        lets=tuple(lets),
         ranges=tuple(Range(v, low.expr, high.expr) for v, (low, high) in moved.items()),
         exists=(),
     )
 
 
-def _moved(
-    read: Access,
-    origin: tuple[Linear, ...] | None,
-    shifts: Collection[str],
-    variables: Collection[str],
-) -> Access:
-    """A read whose subscripts hold shifted indices already, with its own tensor moved."""
-    if origin is None:
-        if not shifts:
-            return read
-        origin = (Linear.of(0),) * len(read.subscripts)
-    pairs = zip(read.subscripts, origin, strict=True)
-    return Access(read.tensor, tuple(_less(e, low, shifts, variables) for e, low in pairs))
-
-
-def _less(
-    subscript: Expr, low: Linear, shifts: Collection[str], variables: Collection[str]
-) -> Expr:
-    """``subscript - low``, in its shortest form when it has changed and is affine."""
-    changed = any(isinstance(n, Var) and n.name in shifts for n in post_order(subscript))
-    if not (changed or low.terms or low.constant):
-        return subscript
-    form = linear_of(subscript, {}, frozenset(variables))
-    if form is not None and form.is_affine:
+def _less(subscript: Expr, low: Linear, affine: Affine, lets: Forms) -> Expr:
+    """``subscript - low``, in its shortest form when it is affine."""
+    form = affine(subscript, lets)
+    if form is not None:
         return (form - low).expr
     if not low.terms:
         if not low.constant:
