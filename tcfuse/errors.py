@@ -68,14 +68,45 @@ class Span:
         """Column number, from 1."""
         return self.start - (self.source.rfind("\n", 0, self.start) + 1) + 1
 
+    @property
+    def end_line(self) -> int:
+        """Number of the line the span ends on, from 1."""
+        return self.source.count("\n", 0, self.end) + 1
+
+    @property
+    def end_column(self) -> int:
+        """Number of the column after the last character, from 1."""
+        return self.end - (self.source.rfind("\n", 0, self.end) + 1) + 1
+
     def excerpt(self) -> str:
-        """The line the span starts on, with a caret below the span's first character."""
-        first = self.source.rfind("\n", 0, self.start) + 1
-        last = self.source.find("\n", first)
-        text = self.source[first : last if last >= 0 else len(self.source)]
-        number = f" {self.line} | "
-        gutter = " " * (len(number) - 2) + "| "
-        return f"{number}{text}\n{gutter}{' ' * (self.column - 1)}^"
+        """The lines the span lies on, each underlined; of a long span without the middle."""
+        lines = self.source.split("\n")[self.line - 1 : self.end_line]
+        width = len(str(self.end_line))
+        shown: list[str] = []
+        for offset, text in enumerate(lines):
+            if len(lines) > _MOST_LINES and offset == _MOST_LINES - 2:
+                shown.append(f" {'':{width}} | ...")
+            if len(lines) > _MOST_LINES and _MOST_LINES - 2 <= offset < len(lines) - 1:
+                continue
+            number = self.line + offset
+            marks = self._underline(text, number)
+            shown.append(f" {number:{width}} | {text}".rstrip())
+            if marks:
+                shown.append(f" {'':{width}} | {marks}")
+        return "\n".join(shown)
+
+    def _underline(self, text: str, number: int) -> str:
+        """The marks below line ``number``: a caret where the span starts, tildes after it."""
+        first = self.column - 1 if number == self.line else len(text) - len(text.lstrip())
+        last = self.end_column - 1 if number == self.end_line else len(text.rstrip())
+        caret = "^" if number == self.line else "~"
+        marks = caret + "~" * (last - first - 1)
+        # Tabs stay, so that the marks stand below what they mark.
+        indent = "".join("\t" if c == "\t" else " " for c in text[:first])
+        return indent + marks if number == self.line or last > first else ""
+
+
+_MOST_LINES = 6
 
 
 class TcError(TcfuseError):
@@ -85,17 +116,28 @@ class TcError(TcfuseError):
         message: What is wrong, lower case, no full stop, naming the offending thing.
         span: Where.
         hint: What to write instead, if there is one obvious repair.
+        code: The diagnostic, ``TC01`` for example; ``tc.diagnostics`` lists them.
     """
 
-    def __init__(self, message: str, span: Span | None = None, hint: str | None = None) -> None:
-        self.message, self.span, self.hint = message, span, hint
+    def __init__(
+        self,
+        message: str,
+        span: Span | None = None,
+        hint: str | None = None,
+        *,
+        code: str = "",
+    ) -> None:
+        self.message, self.span, self.hint, self.code = message, span, hint, code
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        if self.span is None:
-            return self.message
-        where = (
-            f"{self.span.filename}:{self.span.line}:{self.span.column}: error: {self.message}"
-        )
-        hint = f"\n   = help: {self.hint}" if self.hint else ""
-        return f"{where}\n{self.span.excerpt()}{hint}"
+        return render("error", self.code, self.message, self.span, self.hint)
+
+
+def render(severity: str, code: str, message: str, span: Span | None, hint: str | None) -> str:
+    """A diagnostic as people read it; only its sentence when it has no place."""
+    tag = f" [{code}]" if code else ""
+    if span is None:
+        return message + tag + (f"; {hint}" if hint else "")
+    where = f"{span.filename}:{span.line}:{span.column}: {severity}: {message}{tag}"
+    return f"{where}\n{span.excerpt()}" + (f"\n   = help: {hint}" if hint else "")

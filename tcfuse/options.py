@@ -90,6 +90,14 @@ class MappingOptions:
         unit="accumulators",
         doc="independent vector accumulators of a reduction",
     )
+    block: int = knob(
+        0,
+        choices=(0, 1, 2, 4, 6, 8),
+        unit="rows",
+        doc="iterations that share the vectors of a reduction; 0 chooses, 1 does without",
+        legal="0 or more",
+        accepts=lambda rows: rows >= 0,
+    )
     private_depth: int = knob(
         DEEP,
         choices=(0, 1, 2, 3, DEEP),

@@ -84,6 +84,23 @@ class Bodies:
                 found[tensor.name] = tensor
         return list(found.values())
 
+    def registers_written(self, body: Block) -> list[Tensor]:
+        """Registers that ``body`` writes."""
+        names = (self.scop.statement(i.statement).comprehension.tensor for i in instances(body))
+        return [t for t in map(self.tensors.__getitem__, dict.fromkeys(names)) if t.register]
+
+    def repeatable(self, body: Block) -> bool:
+        """Whether running an iteration of ``body`` twice does no harm.
+
+        It does where a tensor in memory is read that was written before the iteration.
+        """
+        statements = [self.scop.statement(i.statement) for i in instances(body)]
+        started = {s.comprehension.tensor for s in statements if s.is_init}
+        read = {a.tensor for s in statements for a in accesses(s)}
+        read |= {s.comprehension.tensor for s in statements if s.is_update} - started
+        written = {s.comprehension.tensor for s in statements}
+        return all(t.register or t.lanes for t in map(self.tensors.__getitem__, read & written))
+
     def dtypes(self, loop: Loop) -> list[DType]:
         """Types of the elements of which each lane of ``loop`` touches its own."""
         found = []
@@ -119,7 +136,8 @@ class Bodies:
                     total = total + self.cost(node.then) + self.cost(node.otherwise)
                 case Loop():
                     extent = node.high - node.low
-                    known = extent if self._only_sizes(extent) else Polynomial.constant(64)
+                    turns = node.block[0] if node.block else 64
+                    known = extent if self._only_sizes(extent) else Polynomial.constant(turns)
                     total = total + known * self.cost(node.body)
         return total
 

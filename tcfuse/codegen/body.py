@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tcfuse.codegen.elements import offset_of, read, stored
 from tcfuse.codegen.evaluation import Evaluation, Frame, Place
@@ -28,6 +29,15 @@ class BodyWriter:
         reciprocals: bool = False,
     ) -> None:
         self.frame = Frame(scop, tensors, names, reciprocals)
+
+    def renamed(self, names: Mapping[str, str]) -> BodyWriter:
+        """A writer for which tensors of those C names have other ones."""
+        frame = self.frame
+        tensors = {
+            key: replace(tensor, name=names.get(tensor.name, tensor.name))
+            for key, tensor in frame.tensors.items()
+        }
+        return BodyWriter(frame.scop, tensors, frame.names, frame.reciprocals)
 
     def write(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
         """One instance, as scalars outside a lanes loop."""

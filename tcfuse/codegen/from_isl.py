@@ -6,14 +6,15 @@ Polyhedra", TOPLAS 37(4), 2015.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from functools import reduce
+from typing import TypedDict
 
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, is_uniform, loops
+from tcfuse.mapping.blocking import block_sizes
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.poly import isl
-from tcfuse.poly.polynomial import Polynomial, floor_divided
+from tcfuse.poly.polynomial import Polynomial, floor_divided, put_text
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 from tcfuse.poly.tree_isl import to_isl
@@ -65,6 +66,12 @@ def _with_depths(tree: Tree, depth: int) -> Tree:
             return tree
 
 
+class _Flags(TypedDict):
+    lanes: bool
+    parallel: bool
+    block: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Marks:
     """Marks that wait for the loop they are about.
@@ -75,6 +82,15 @@ class _Marks:
 
     iterator: str = ""
     names: frozenset[str] = frozenset()
+
+    def flags(self) -> _Flags:
+        """What the marks say of the loop."""
+        block = next((sizes for name in self.names if (sizes := block_sizes(name))), ())
+        return {
+            "lanes": LANES in self.names,
+            "parallel": PARALLEL in self.names,
+            "block": block,
+        }
 
 
 _NO_MARKS = _Marks()
@@ -145,8 +161,7 @@ def _once(body: Block, marks: _Marks) -> Block:
     if not marks.names or not body:
         return body
     once = Polynomial(), Polynomial.constant(1)
-    lanes, parallel = LANES in marks.names, PARALLEL in marks.names
-    return (Loop(marks.iterator, *once, body, lanes, parallel),)
+    return (Loop(marks.iterator, *once, body, **marks.flags()),)
 
 
 def _loop(node: isl.AstNode, marks: _Marks) -> Block:
@@ -161,40 +176,22 @@ def _loop(node: isl.AstNode, marks: _Marks) -> Block:
     bound = _polynomial(condition.op_get_arg(1))
     inclusive = isl.operation_of(condition) == "le"
     high = bound + Polynomial.constant(int(inclusive))
-    lanes, parallel = LANES in marks.names, PARALLEL in marks.names
-    return (Loop(iterator, low, high, body, lanes, parallel),)
+    return (Loop(iterator, low, high, body, **marks.flags()),)
 
 
 def _replaced(node: Node, name: str, value: Polynomial) -> Node:
     """``node`` with an iterator that has one value only replaced by it."""
     match node:
         case Instance(statement, position):
-            return Instance(statement, tuple(_put(p, name, value) for p in position))
+            return Instance(statement, tuple(p.put(name, value) for p in position))
         case Loop():
             body = tuple(_replaced(n, name, value) for n in node.body)
-            low, high = _put(node.low, name, value), _put(node.high, name, value)
-            return Loop(node.iterator, low, high, body, node.lanes, node.parallel)
+            low, high = node.low.put(name, value), node.high.put(name, value)
+            return replace(node, low=low, high=high, body=body)
         case Guard():
             then = tuple(_replaced(n, name, value) for n in node.then)
             otherwise = tuple(_replaced(n, name, value) for n in node.otherwise)
-            return Guard(_put_text(node.condition, name, value), then, otherwise)
-
-
-def _put(polynomial: Polynomial, name: str, value: Polynomial) -> Polynomial:
-    total = Polynomial()
-    for monomial, coefficient in polynomial.terms:
-        product = Polynomial.constant(coefficient)
-        for factor in monomial:
-            plain = (
-                value if factor == name else Polynomial.factor(_put_text(factor, name, value))
-            )
-            product = product * plain
-        total = total + product
-    return total
-
-
-def _put_text(text: str, name: str, value: Polynomial) -> str:
-    return re.sub(rf"\b{re.escape(name)}\b", f"({value})", text)
+            return Guard(put_text(node.condition, name, value), then, otherwise)
 
 
 def _instance(call: isl.AstExpr) -> Instance:

@@ -15,6 +15,8 @@ class Loop:
     Attributes:
         lanes: Iterations run as vector lanes.
         parallel: Iterations are independent and may run on several threads.
+        block: Iterations that run side by side in registers, in blocks of these sizes; the
+            first is the usual one, the others are for the rest.  Empty: one after the other.
     """
 
     iterator: str
@@ -23,6 +25,7 @@ class Loop:
     body: Block
     lanes: bool = False
     parallel: bool = False
+    block: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

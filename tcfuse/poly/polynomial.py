@@ -87,6 +87,17 @@ class Polynomial:
             terms[tuple(rest)] = coefficient
         return Polynomial.of(terms)
 
+    def put(self, name: str, value: Polynomial) -> Polynomial:
+        """The polynomial with ``value`` for ``name``, inside opaque factors too."""
+        total = Polynomial()
+        for monomial, coefficient in self.terms:
+            product = Polynomial.constant(coefficient)
+            for factor in monomial:
+                text = put_text(factor, name, value)
+                product = product * (value if factor == name else Polynomial.factor(text))
+            total = total + product
+        return total
+
     def __str__(self) -> str:
         """C text, without outer parentheses."""
         text = ""
@@ -103,6 +114,11 @@ class Polynomial:
             else:
                 text += f" {sign} {product}"
         return text or "0"
+
+
+def put_text(text: str, name: str, value: Polynomial) -> str:
+    """C text with ``value`` for ``name``."""
+    return re.sub(rf"\b{re.escape(name)}\b", f"({value})", text)
 
 
 def floor_divided(value: Polynomial, divisor: int) -> Polynomial:

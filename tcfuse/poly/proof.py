@@ -105,6 +105,9 @@ def _check_marked(dependences: Dependences, tree: Domain) -> int:
                 left_ordered = ordered.eq_at_multi_union_pw_aff(schedule)
                 if "parallel" in marks and not inside.subtract(left).is_empty():
                     raise UnsupportedError("a parallel loop carries a dependence")
+                blocked = any(mark.startswith("block=") for mark in marks)
+                if blocked and not inside.subtract(left).is_empty():
+                    raise UnsupportedError("a register block carries a dependence")
                 if "lanes" in marks and not ordered.subtract(left_ordered).is_empty():
                     raise UnsupportedError("a lanes loop carries a dependence")
                 return bool(marks) + visit(child, left, left_ordered, set())

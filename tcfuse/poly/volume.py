@@ -53,6 +53,16 @@ def extent(statement: Statement, iterator: str) -> int:
     return max(value_of(r.high) - value_of(r.low), 1)
 
 
+def fixed_extent(statement: Statement, iterator: str) -> int | None:
+    """Number of values an iterator takes; ``None`` when it depends on sizes."""
+    r = next(r for r in statement.ranges if r.name == iterator)
+    match r.low, r.high:
+        case Const(low), Const(high):
+            return max(int(high) - int(low), 0)
+        case _:
+            return None
+
+
 def tensor_volume(scop: Scop, tensor: str) -> int:
     """Number of elements of a tensor."""
     volume = 1

@@ -14,6 +14,7 @@ from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
@@ -64,6 +65,7 @@ def compile_kernel(
     )
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
+    tree = block_reductions(scop, dependences, tree, rows=options.block)
     tree = mark_parallel(tile_transposes(scop, tree))
     proof = prove(scop, dependences, tree)
     if scheduled.note:

@@ -11,7 +11,7 @@ a ternary that guards the accesses of its branches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias, TypeVar
 
@@ -160,7 +160,11 @@ class Let:
 
 @dataclass(frozen=True, slots=True)
 class Comprehension:
-    """One statement: ``tensor(indices) assign value where lets, ranges``."""
+    """One statement: ``tensor(indices) assign value <=> equivalent where ranges, lets``.
+
+    ``equivalent`` is the call that the author claims to compute the same; it is kept and
+    printed, and means nothing.
+    """
 
     tensor: str
     indices: tuple[str, ...]
@@ -169,7 +173,22 @@ class Comprehension:
     ranges: tuple[Range, ...] = ()
     lets: tuple[Let, ...] = ()
     exists: tuple[Expr, ...] = ()
+    equivalent: Access | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def target_span(self) -> Span | None:
+        """Where the name of the tensor stands, if the statement was read from text."""
+        span = self.span
+        return span and replace(span, end=span.start + len(self.tensor))
+
+    @property
+    def left_span(self) -> Span | None:
+        """Where the left-hand side stands, if the statement was read from text."""
+        span = self.span
+        if span is None or not self.indices:
+            return self.target_span
+        return replace(span, end=span.source.index(")", span.start) + 1)
 
 
 @dataclass(frozen=True, slots=True)

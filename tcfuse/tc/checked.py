@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcfuse.tc.ast import Comprehension, Def, Expr, Range
+from tcfuse.tc.diagnostics import Finding
 from tcfuse.types import TensorType
 
 
@@ -34,6 +35,9 @@ class CheckedDef:
         origins: Lowest index per dimension of tensors that do not start at zero everywhere.
         sizes: Size names, in order of first use.
         preconditions: Conditions on sizes that must be checked at run time.
+        inout: Outputs that start from what the caller's buffer holds.
+        warnings: What is allowed and may not be meant, and notes on what is checked at run
+            time; in the order of the statements.
     """
 
     definition: Def
@@ -42,6 +46,8 @@ class CheckedDef:
     sizes: tuple[str, ...]
     origins: Mapping[str, tuple[Expr, ...]] = field(default_factory=dict)
     preconditions: tuple[Expr, ...] = ()
+    inout: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ def evaluate(
 
     Args:
         definition: What to run.
-        inputs: An array for each parameter; floats may come in any width.
+        inputs: An array for each parameter, and for each in-out output what it starts from,
+            which stays as it is; floats may come in any width and any strides.
         sizes: Values of size names that the shapes of the inputs do not give.
         exact_types: Return floats in their declared types instead of float64.
         round_casts: Whether an explicit cast to a short float rounds.
@@ -65,7 +66,10 @@ def evaluate(
     with np.errstate(all="ignore"):
         for condition in checked.preconditions:
             if not number(condition, known):
-                raise TcError(f"the sizes do not satisfy {unparse_expr(condition)}")
+                message = f"the sizes do not satisfy {unparse_expr(condition)}"
+                raise TcError(message, code="TC30")
+        for name in checked.inout:
+            run.tensors[name] = run.old(name, arrays[name])
         for name in checked.inputs:
             dtype = checked.tensors[name].dtype
             run.tensors[name] = Tensor(convert(arrays[name], dtype), (0,) * arrays[name].ndim)
@@ -105,6 +109,16 @@ class _Run:
             update(statement, target.elements[_window(statement, box, target)], value, dtype)
         self.tensors[statement.tensor] = target
 
+    def old(self, name: str, array: Array) -> Tensor:
+        """What the caller's buffer holds for the in-out output ``name``."""
+        dtype = self.checked.tensors[name].dtype
+        return Tensor(convert(array, dtype), self.origin(name))
+
+    def origin(self, name: str) -> tuple[int, ...]:
+        """The subscripts of the first element of ``name``."""
+        zeros = (Const(0),) * self.checked.tensors[name].rank
+        return tuple(number(e, self.known) for e in self.checked.origins.get(name, zeros))
+
     def target(self, statement: Comprehension, written: Sequence[tuple[int, int]]) -> Tensor:
         """The tensor to write to, which is not the one the statement reads."""
         name = statement.tensor
@@ -112,9 +126,7 @@ class _Run:
         if old is None:
             declared = self.checked.tensors[name]
             shape = tuple(max(size_value(s, self.known), 0) for s in declared.shape)
-            lowest = self.checked.origins.get(name, (Const(0),) * len(shape))
-            origins = tuple(number(e, self.known) for e in lowest)
-            old = Tensor(np.full(shape, *_unwritten(declared.dtype)), origins)
+            old = Tensor(np.full(shape, *_unwritten(declared.dtype)), self.origin(name))
         else:
             old = Tensor(old.elements.copy(), old.origin)
         shape = old.elements.shape
@@ -123,7 +135,9 @@ class _Run:
                 raise TcError(
                     f"{low}:{high} is written in a dimension of {name!r} that is "
                     f"{origin}:{origin + extent}",
-                    statement.span,
+                    statement.left_span,
+                    f"declare the shape of {name!r} in the returns",
+                    code="TC45",
                 )
         return old
 

@@ -100,7 +100,8 @@ class ExpressionParser:
         if token.text in self.scalars:
             return Access(token.text, (), span)
         if token.text in _LITERALS:
-            raise TcError(f"{token.text!r} is a function", span, f"write {token.text}()")
+            hint = f"write {token.text}()"
+            raise TcError(f"{token.text!r} is a function", span, hint, code="TC02")
         return Var(token.text, span)
 
     def open_name(self, token: Token) -> bool:
@@ -141,7 +142,7 @@ class ExpressionParser:
         if token.kind == "number":
             cursor.next()
             value = -number(token.text)
-        elif token.text in _LITERALS and cursor.tokens[cursor.position + 2].kind == ")":
+        elif token.text in _LITERALS and cursor.follows("(", ")"):
             cursor.position += 3
             value = -_LITERALS[token.text] if token.text == "inf" else math.nan
         else:
@@ -257,11 +258,24 @@ class ExpressionParser:
         """Raise unless a call of ``name`` has the number of arguments it must have."""
         if found != expected:
             plural = "" if expected == 1 else "s"
-            raise TcError(f"{name!r} takes {expected} argument{plural} but found {found}", span)
+            message = f"{name!r} takes {expected} argument{plural} but found {found}"
+            raise TcError(message, span, code="TC12")
 
 
 def number(text: str) -> int | float:
     """The value of a numeric literal: an ``int`` unless it has a point or an exponent."""
     if text.isdecimal():
         return int(text)
-    return int(text, 16) if text[:2] in ("0x", "0X") else float(text)
+    if text[:2] not in ("0x", "0X"):
+        return float(text)
+    return (
+        int(text, 16) if text[2:].isalnum() and "p" not in text.lower() else hexadecimal(text)
+    )
+
+
+def hexadecimal(text: str) -> float:
+    """The value of a hexadecimal float; infinite when it is too large, as of decimal ones."""
+    try:
+        return float.fromhex(text)
+    except OverflowError:
+        return math.inf

@@ -1,10 +1,10 @@
 """Characters to tokens, and a cursor over tokens that knows how to complain.
 
 The kind of an operator or keyword is its own text; the others are ``name``, ``number``,
-``type`` and ``end``.
+``type``, ``end`` and ``unknown``, at which the cursor complains.
 
 Source: the lexical rules of TC.  Unlike there, ``inf`` and ``nan`` are plain names, ``3E5`` is
-a float, and hexadecimal integers are integers.
+a float, hexadecimal integers are integers, and ``true`` and ``false`` are words.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ ASSIGNMENTS = frozenset(("=", "+=", "*=", "min=", "max=", "+=!", "*=!", "min=!",
 _KINDS = {**{word: word for word in KEYWORDS}, **dict.fromkeys(TYPES, "type")}
 _TOKEN = re.compile(
     r"""(?:\s+|\#[^\n]*)*
-    (?:(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<operator>(?:min|max)=!?(?!=)|[+*]=!?|->|<=>|[<>=!]=|&&|\|\||[-+*/%()?:,={}<>!])
+    (?:(?P<number>0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][+-]?\d+)?
+      |(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)
+    |(?P<operator>(?:min|max)=!?(?!=)|[+*]=!?|->|<=>|[<>=!]=|&&|\|\||[][+*/%()?:,={}<>!-])
     |(?P<name>[A-Za-z_]\w*)
     |(?P<end>\Z)
     |(?P<unknown>.))""",
@@ -49,12 +50,8 @@ class Token(NamedTuple):
         return self.start + len(self.text)
 
 
-def tokenize(source: str, filename: str = "<tc>") -> list[Token]:
-    """The tokens of ``source``, closed by one of kind ``end``.
-
-    Raises:
-        TcError: A character starts no token.
-    """
+def tokenize(source: str) -> list[Token]:
+    """The tokens of ``source``, closed by one of kind ``end``."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(source):
         kind = match.lastgroup
@@ -64,9 +61,6 @@ def tokenize(source: str, filename: str = "<tc>") -> list[Token]:
             kind = text
         elif kind == "name":
             kind = _KINDS.get(text, kind)
-        elif kind == "unknown":
-            span = Span(source, start, start + 1, filename)
-            raise TcError(f"no word of the language starts with {text!r}", span)
         tokens.append(Token(kind, text, start))
         if kind == "end":
             break
@@ -80,7 +74,7 @@ class Cursor:
 
     def __init__(self, source: str, filename: str) -> None:
         self.source, self.filename = source, filename
-        self.tokens = tokenize(source, filename)
+        self.tokens = tokenize(source)
         self.position = 0
 
     @property
@@ -98,31 +92,42 @@ class Cursor:
         self.position += 1
         return token
 
+    def follows(self, *kinds: str) -> bool:
+        """Whether tokens of these kinds come after the one under the cursor."""
+        rest = self.tokens[self.position + 1 : self.position + 1 + len(kinds)]
+        return [token.kind for token in rest] == list(kinds)
+
     def take(self, kind: str) -> bool:
         """Step over a token of that kind if there is one."""
         found = self.tokens[self.position].kind == kind
         self.position += found
         return found
 
-    def expect(self, kind: str, what: str = "", hint: str | None = None) -> Token:
+    def expect(
+        self, kind: str, what: str = "", hint: str | None = None, code: str = "TC02"
+    ) -> Token:
         """The token under the cursor, which must be of that kind; the cursor moves on.
 
         Raises:
             TcError: It is another one.
         """
         if self.tokens[self.position].kind != kind:
-            self.fail(what or repr(kind), hint)
+            self.fail(what or repr(kind), hint, code)
         return self.next()
 
-    def fail(self, expected: str, hint: str | None = None) -> NoReturn:
+    def fail(self, expected: str, hint: str | None = None, code: str = "TC02") -> NoReturn:
         """Complain about the token under the cursor.
 
         Raises:
             TcError: Always.
         """
         token = self.token
+        span = Span(self.source, token.start, token.end, self.filename)
+        if token.kind == "unknown":
+            message = f"no word of the language starts with {token.text!r}"
+            raise TcError(message, span, code="TC01")
         found = repr(token.text) if token.text else "the end of the text"
-        raise TcError(f"expected {expected} but found {found}", self.span(token.start), hint)
+        raise TcError(f"expected {expected} but found {found}", span, hint, code=code)
 
     def span(self, start: int) -> Span:
         """From character ``start`` to the end of the last token stepped over."""

@@ -1,8 +1,8 @@
 """Exact integer arithmetic on sizes: linear forms over names, floors, minima and maxima.
 
 A ``Linear`` is an integer combination of *atoms* plus a constant.  An atom is a size or index
-name, or a floor division, minimum or maximum of linear forms; arithmetic treats it as one
-unknown, and ``nonnegative`` knows what bounds it.
+name, or a floor division, minimum, maximum or product of linear forms; arithmetic treats it as
+one unknown, and ``nonnegative`` knows what bounds it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,22 @@ class Extreme:
     arguments: tuple[Linear, ...]
 
 
-Atom: TypeAlias = str | Floor | Extreme
+@dataclass(frozen=True, slots=True)
+class Product:
+    """At least two atoms multiplied, in a fixed order."""
+
+    factors: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """``argument / divisor`` rounded down, where the divisor is not a number."""
+
+    argument: Linear
+    divisor: Linear
+
+
+Atom: TypeAlias = str | Floor | Extreme | Product | Quotient
 
 
 @dataclass(frozen=True)
@@ -145,15 +160,33 @@ def nonnegative(form: Linear, smallest: int = 0) -> bool:
     """Whether ``form >= 0`` can be proved for all sizes from ``smallest`` on."""
     atom, factor = next((t for t in form.terms if not isinstance(t[0], str)), ("", 0))
     if isinstance(atom, Floor):
-        # divisor * floor lies between argument - (divisor - 1) and argument.
-        least = atom.argument + (1 - atom.divisor if factor > 0 else 0)
-        return nonnegative(form.without(atom) * atom.divisor + least * factor, smallest)
+        return _floor_nonnegative(atom, factor, form.without(atom), smallest)
     if isinstance(atom, Extreme):
         rest = form.without(atom)
         cases = (nonnegative(rest + a * factor, smallest) for a in atom.arguments)
         return any(cases) if (atom.operator == "max") == (factor > 0) else all(cases)
+    if isinstance(atom, Product | Quotient):
+        # Without a sign of the parts nothing is known, and nothing bounds them from above.
+        parts = atom.factors if isinstance(atom, Product) else (atom.argument, atom.divisor)
+        signed = all(nonnegative(p if isinstance(p, Linear) else Linear.of(p)) for p in parts)
+        return factor > 0 and signed and nonnegative(form.without(atom), smallest)
     least_sum = smallest * sum(factor for _, factor in form.terms)
     return form.constant + least_sum >= 0 and all(factor >= 0 for _, factor in form.terms)
+
+
+def _floor_nonnegative(floor: Floor, factor: int, rest: Linear, smallest: int) -> bool:
+    """Whether ``factor * floor + rest >= 0`` can be proved."""
+    argument, divisor = floor.argument, floor.divisor
+    if not rest.terms:  # exact: floor >= -(constant // factor) or floor <= constant // -factor
+        if factor > 0:
+            return nonnegative(argument + rest.constant // factor * divisor, smallest)
+        most = rest.constant // -factor * divisor + divisor - 1
+        return nonnegative(-argument + most, smallest)
+    # divisor * floor lies between argument - (divisor - 1) and argument.
+    least = argument + (1 - divisor if factor > 0 else 0)
+    return nonnegative(rest * divisor + least * factor, smallest) or (
+        factor > 0 and nonnegative(argument, smallest) and nonnegative(rest, smallest)
+    )
 
 
 def linear_of(
@@ -217,7 +250,28 @@ def _binary(
     if operator in ("/", "%") and not right.terms and right.constant > 0:
         quotient = floor_div(left, right.constant)
         return quotient if operator == "/" else left - quotient * right.constant
+    if operator == "*":
+        return times(left, right)
+    if operator in ("/", "%") and right.terms:
+        quotient = Linear.of(Quotient(left, right))
+        return quotient if operator == "/" else left - times(quotient, right)
     return None
+
+
+def times(left: Linear, right: Linear) -> Linear:
+    """The product, with sums multiplied out."""
+    total = left * right.constant + right * left.constant - left.constant * right.constant
+    for a, n in left.terms:
+        for b, m in right.terms:
+            factors = [*_factors(a), *_factors(b)]
+            ordered = tuple(sorted(factors, key=lambda atom: _rank((atom, 1))))
+            total += Linear.of(Product(ordered)) * (n * m)
+    return total
+
+
+def _factors(atom: Atom) -> tuple[Atom, ...]:
+    """What ``atom`` is a product of."""
+    return atom.factors if isinstance(atom, Product) else (atom,)
 
 
 def _spread(operator: str, form: Linear) -> tuple[Linear, ...]:
@@ -240,6 +294,12 @@ def _product(atom: Atom, factor: int) -> Expr:
             expr = first.expr
             for other in others:
                 expr = Binary(operator, expr, other.expr)
+        case Product((head, *tail)):
+            expr = _product(head, 1)
+            for factor_atom in tail:
+                expr = Binary("*", expr, _product(factor_atom, 1))
+        case Quotient(argument, divisor):
+            expr = Binary("/", argument.expr, divisor.expr)
         case _:
             raise AssertionError(atom)
     return expr if factor == 1 else Binary("*", Const(factor), expr)

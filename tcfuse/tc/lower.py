@@ -54,7 +54,7 @@ def _lower(op_type: str, text: str) -> Lowered:
         checked = check(parse(text, f"<{op_type}>"), affine=False)
     except TcError as error:
         raise UnsupportedError(f"{op_type}: {error.message}") from error
-    if checked.preconditions or checked.origins:
+    if checked.preconditions or checked.origins or checked.inout:
         raise UnsupportedError(f"{op_type} holds under conditions on sizes only")
     body = tuple(
         replace(s.comprehension, ranges=s.ranges, value=_expanded(s.comprehension), lets=())

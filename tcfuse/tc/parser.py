@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 
 from tcfuse.errors import TcError
-from tcfuse.tc.ast import AssignKind, Comprehension, Def, Expr, Let, Param, Range
+from tcfuse.tc.ast import Access, AssignKind, Comprehension, Def, Expr, Let, Param, Range
 from tcfuse.tc.expression_parser import ExpressionParser
 from tcfuse.tc.lexer import ASSIGNMENTS, TYPES, Cursor
 from tcfuse.types import Size, TensorType
 
 _SIZE = "a size is a number, a name, or an affine expression of names"
+_TYPE = f"types are {', '.join(TYPES)}"
 _CLAUSE = "a where clause: 'i in 0:N', 't = ...' or 'exists ...'"
 
 
@@ -43,9 +44,38 @@ def parse_file(text: str, filename: str = "<tc>") -> tuple[Def, ...]:
     while not parser.cursor.at("end"):
         definition = parser.definition()
         if definition.name in found:
-            raise TcError(f"{definition.name!r} is defined twice", definition.span)
+            raise defined_twice(definition)
         found[definition.name] = definition
     return tuple(found.values())
+
+
+def parse_each(text: str, filename: str = "<tc>") -> tuple[list[Def], list[TcError]]:
+    """The definitions in ``text`` that can be read, and an error for each of the others.
+
+    After an error reading goes on at the next ``def``.
+    """
+    parser = _Parser(text, filename)
+    cursor = parser.cursor
+    found: dict[str, Def] = {}
+    errors: list[TcError] = []
+    while not cursor.at("end"):
+        start = cursor.position
+        try:
+            definition = parser.definition()
+            if found.setdefault(definition.name, definition) is not definition:
+                errors.append(defined_twice(definition))
+        except TcError as error:
+            errors.append(error)
+            cursor.position = max(cursor.position, start + 1)
+            while cursor.token.kind not in ("def", "end"):
+                cursor.next()
+    return list(found.values()), errors
+
+
+def defined_twice(definition: Def) -> TcError:
+    """The complaint about a second definition of one name."""
+    message = f"{definition.name!r} is defined twice"
+    return TcError(message, definition.span, "rename one of them", code="TC23")
 
 
 def parse_expr(text: str, filename: str = "<tc>") -> Expr:
@@ -101,7 +131,7 @@ class _Parser:
         start = cursor.token.start
         declared = None
         if typed or cursor.at("type"):
-            scalar = cursor.expect("type", "a scalar type", "for example float or int32").text
+            scalar = cursor.expect("type", "a scalar type", _TYPE, "TC04").text
             declared = TensorType(TYPES[scalar], self.sizes() if cursor.take("(") else ())
         name = cursor.expect("name", "the name of a tensor").text
         return Param(name, declared, cursor.span(start))
@@ -121,12 +151,14 @@ class _Parser:
         """A number or the text of an affine expression over size names."""
         cursor = self.cursor
         if cursor.token.kind not in ("number", "name", "(", "-"):
-            cursor.fail("a size", _SIZE)
+            cursor.fail("a size", _SIZE, "TC05")
         start = cursor.token.start
         ExpressionParser(cursor).parse()
         text = re.sub(r"\s+", " ", cursor.source[start : cursor.span(start).end])
         if re.search(r"[^\w\s+*()-]|\.", text):
-            raise TcError(f"the size {text!r} is not affine", cursor.span(start), _SIZE)
+            raise TcError(
+                f"the size {text!r} is not affine", cursor.span(start), _SIZE, code="TC05"
+            )
         return int(text) if text.isdecimal() else text
 
     def statement(self) -> Comprehension:
@@ -136,16 +168,15 @@ class _Parser:
         start, tensor = token.start, token.text
         indices = self.indices() if cursor.take("(") else ()
         if cursor.token.kind not in ASSIGNMENTS:
-            cursor.fail("an assignment", "one of = += *= min= max= +=! *=! min=! max=!")
+            cursor.fail("an assignment", "one of = += *= min= max= +=! *=! min=! max=!", "TC03")
         assign = AssignKind(cursor.next().kind)
         value = self.expression(indices)
         # The statement's span is its head: what an error about it should underline.
         span = cursor.span(start)
-        if cursor.take("<=>"):
-            self.equivalent(indices)
+        equivalent = self.equivalent(indices) if cursor.take("<=>") else None
         clauses = self.clauses(indices) if cursor.take("where") else ((), (), ())
         self.tensors.add(tensor)
-        return Comprehension(tensor, indices, assign, value, *clauses, span=span)
+        return Comprehension(tensor, indices, assign, value, *clauses, equivalent, span)
 
     def indices(self) -> tuple[str, ...]:
         """The plain names on the left-hand side, and the closing bracket."""
@@ -163,11 +194,17 @@ class _Parser:
         """An expression of a statement with the left-hand side ``indices``."""
         return ExpressionParser(self.cursor, self.tensors.difference(indices)).parse()
 
-    def equivalent(self, indices: tuple[str, ...]) -> None:
-        """Step over the call the author claims to be equivalent; it has no meaning here."""
-        self.cursor.expect("name", "the name of an equivalent definition")
-        self.cursor.position -= 1
-        self.expression(indices)
+    def equivalent(self, indices: tuple[str, ...]) -> Access:
+        """The call the author claims to be equivalent: ``name(expressions)``."""
+        cursor = self.cursor
+        token = cursor.expect("name", "the name of an equivalent definition")
+        cursor.expect("(")
+        arguments: list[Expr] = []
+        while not cursor.take(")"):
+            if arguments:
+                cursor.expect(",", "',' or ')'")
+            arguments.append(self.expression(indices))
+        return Access(token.text, tuple(arguments), cursor.span(token.start))
 
     def clauses(
         self, indices: tuple[str, ...]

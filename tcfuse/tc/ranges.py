@@ -9,7 +9,7 @@ Source: the range inference of Tensor Comprehensions, forward and statement by s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -53,11 +53,28 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Precondition:
+    """A condition on sizes that could not be proved, and what wants it."""
+
+    condition: Expr
+    span: Span | None
+    reason: str
+
+    @classmethod
+    def of(cls, form: Linear, span: Span | None, reason: str) -> Precondition:
+        """``form >= 0``, with nothing negative on either side."""
+        zero = Linear.of(0)
+        more = Linear(tuple(t for t in form.terms if t[1] > 0), max(form.constant, 0))
+        less = Linear(tuple(t for t in form.terms if t[1] < 0), min(form.constant, 0))
+        return cls(Binary("<=", (zero - less).expr, more.expr), span, reason)
+
+
+@dataclass(frozen=True, slots=True)
 class Inferred:
     """The ranges of all variables, and what must hold for the sizes."""
 
     bounds: Mapping[str, Bounds]
-    preconditions: tuple[Expr, ...]
+    preconditions: tuple[Precondition, ...]
 
 
 def infer(
@@ -67,6 +84,8 @@ def infer(
     reads: Sequence[Read],
     lets: Mapping[str, Expr],
     span: Span | None = None,
+    *,
+    indices: Collection[str] = (),
 ) -> Inferred:
     """The range of every one of ``variables``.
 
@@ -78,6 +97,7 @@ def infer(
         reads: Every subscript that is used whatever the data are.
         lets: Value of each let, in order.
         span: The statement, for messages.
+        indices: Those of ``variables`` that stand on the left-hand side.
 
     Raises:
         TcError: A range cannot be found, or a read is out of bounds for all sizes.
@@ -98,7 +118,8 @@ def infer(
         found = _solve_round(unsolved, unsolved - given.keys(), conditions, span) | given
         given = {}
         if not found:
-            raise _unsolved([v for v in variables if v not in solved], conditions, span)
+            left = [v for v in variables if v not in solved]
+            raise _unsolved(left, conditions, span, indices)
         solved |= found
         conditions = [_eliminate(c, found) for c in conditions]
     bounds = {v: Bounds(i.low.expr, i.high.expr) for v, i in solved.items()}
@@ -125,8 +146,9 @@ def _interval(
     low, high = linear_of(bounds.low, forms), linear_of(bounds.high, forms)
     for form, expr in ((low, bounds.low), (high, bounds.high)):
         if form is None:
-            hint = "bounds are affine in the sizes; give every variable an explicit range"
-            raise TcError(f"cannot reason about the bound {unparse_expr(expr)}", span, hint)
+            hint = "give every variable an explicit range"
+            message = f"cannot reason about the bound {unparse_expr(expr)}"
+            raise TcError(message, expr.span or span, hint, code="TC44")
     assert low is not None
     assert high is not None
     return Interval(low, high)
@@ -183,43 +205,48 @@ def _solve_round(
     for name in lows.keys() & highs.keys() & wanted:
         interval = Interval(extreme("max", lows[name]), extreme("min", highs[name]))
         if nonnegative(interval.low - interval.high - 1, 1):
-            raise TcError(
-                f"the range of {name!r} is empty: {interval.low} to {interval.high}", span
-            )
+            message = f"the range of {name!r} is empty: {interval.low} to {interval.high}"
+            hint = "what it reads has no common part; narrow it with 'where'"
+            raise TcError(message, span, hint, code="TC26")
         found[name] = interval
     return found
 
 
-def _preconditions(conditions: Iterable[Condition]) -> tuple[Expr, ...]:
+def _preconditions(conditions: Iterable[Condition]) -> tuple[Precondition, ...]:
     """What is left to check at run time.
 
     Raises:
         TcError: A condition cannot hold.
     """
-    left: dict[Expr, None] = {}
+    left: dict[Expr, Precondition] = {}
     for condition in conditions:
         form = condition.form
         if nonnegative(form):
             continue
-        read = condition.read
+        read, text = condition.read, unparse_expr(condition.read.subscript)
         if nonnegative(-form - 1, 1):
-            text = unparse_expr(read.subscript)
             raise TcError(
                 f"the subscript {text} of {read.tensor!r} is out of bounds",
                 read.subscript.span,
                 "guard the read with a ternary, or narrow the range with 'where'",
+                code="TC30",
             )
-        zero = Linear.of(0)
-        more = Linear(tuple(t for t in form.terms if t[1] > 0), max(form.constant, 0))
-        less = Linear(tuple(t for t in form.terms if t[1] < 0), min(form.constant, 0))
-        left[Binary("<=", (zero - less).expr, more.expr)] = None
-    return tuple(left)
+        reason = f"for the subscript {text} of {read.tensor!r}"
+        found = Precondition.of(form, read.subscript.span, reason)
+        left.setdefault(found.condition, found)
+    return tuple(left.values())
 
 
 def _unsolved(
-    names: Sequence[str], conditions: Sequence[Condition], span: Span | None
+    names: Sequence[str],
+    conditions: Sequence[Condition],
+    span: Span | None,
+    indices: Collection[str],
 ) -> TcError:
     """The complaint about variables without a range."""
+    code = "TC27"
+    if not any(c.form.coefficient(n) for c in conditions for n in names):
+        code = "TC28" if names[0] in indices else "TC29"
     plural = "s" if len(names) > 1 else ""
     spelled = ", ".join(map(repr, names))
     known = dict.fromkeys(
@@ -227,4 +254,5 @@ def _unsolved(
     )
     derived = f"; what is known: {', '.join(known)}" if known else ""
     hint = "add 'where " + ", ".join(f"{name} in 0:N" for name in names) + "'"
-    return TcError(f"cannot infer the range{plural} of {spelled}{derived}", span, hint)
+    message = f"cannot infer the range{plural} of {spelled}{derived}"
+    return TcError(message, span, hint, code=code)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NoReturn
 
-from tcfuse.errors import TcError
+from tcfuse.errors import Span, TcError
 from tcfuse.tc.ast import (
     Access,
     Comprehension,
@@ -23,6 +23,9 @@ from tcfuse.tc.linear import Linear, linear_of
 from tcfuse.tc.ranges import Bounds, Read
 from tcfuse.tc.typing import Type, is_integer, spell
 from tcfuse.tc.unparse import unparse_expr
+
+RENAME = "rename it"
+SIZES_ONLY = "bounds depend on sizes only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +45,18 @@ class Scope:
         lets: dict[str, Let] = {}
         for let in statement.lets:
             if let.name in lets or let.name in statement.indices:
-                raise TcError(f"{let.name!r} is already defined", let.span)
+                raise TcError(f"{let.name!r} is already defined", let.span, RENAME, code="TC23")
             lets[let.name] = let
         if len(set(statement.indices)) < len(statement.indices):
-            raise TcError(f"an index of {statement.tensor!r} occurs twice", statement.span)
+            message = f"an index of {statement.tensor!r} occurs twice"
+            raise TcError(message, statement.left_span, RENAME, code="TC23")
         ranged: set[str] = set()
         for r in statement.ranges:
             if r.name in lets:
-                raise TcError(f"{r.name!r} is a let and has no range", r.span)
+                hint = "a let has a value and no range"
+                raise TcError(f"{r.name!r} is not a variable", r.span, hint, code="TC24")
             if r.name in ranged:
-                raise TcError(f"{r.name!r} has two ranges", r.span)
+                raise TcError(f"{r.name!r} has two ranges", r.span, "keep one", code="TC23")
             ranged.add(r.name)
         return cls(statement, lets)
 
@@ -64,7 +69,7 @@ class Scope:
                     continue
                 if node.name in variables:
                     message = f"the index {node.name!r} cannot be used in a range"
-                    raise TcError(message, node.span or r.span, "bounds depend on sizes only")
+                    raise TcError(message, node.span or r.span, SIZES_ONLY, code="TC11")
                 yield node.name
 
     def expressions(self) -> Iterator[Expr]:
@@ -74,24 +79,40 @@ class Scope:
             yield let.value
         yield from self.statement.exists
 
+    def place_of(self, name: str) -> Span | None:
+        """Where the variable ``name`` is first used, or else the statement."""
+        ranged = (r.span for r in self.statement.ranges if r.name == name)
+        nodes = (n for e in self.expressions() for n in post_order(e))
+        used = (n.span for n in nodes if isinstance(n, Var) and n.name == name)
+        return next(used, None) or next(ranged, None) or self.statement.span
+
+    def reads(self) -> Iterator[Access]:
+        """Every read of a tensor in the value, the lets and the exists clauses."""
+        for expr in self.expressions():
+            yield from (node for node in post_order(expr) if isinstance(node, Access))
+
     def check_names(
-        self, sizes: Collection[str], tensors: Collection[str], unwritten: Collection[str]
+        self,
+        sizes: Collection[str],
+        tensors: Collection[str],
+        unwritten: Mapping[str, str],
     ) -> None:
         """Raise when a name means two things, or something that is not there is read.
 
         Args:
             sizes: Size names.
             tensors: Tensors that have a value.
-            unwritten: Every other tensor of the definition.
+            unwritten: Every other tensor of the definition, with what to do to read it.
         """
         statement = self.statement
-        own = [(v, statement.span) for v in statement.indices]
+        own = [(v, statement.left_span) for v in statement.indices]
         own += [(r.name, r.span) for r in statement.ranges]
         own += [(let.name, let.span) for let in statement.lets]
         for name, span in own:
             if name in sizes or name in tensors or name in unwritten:
                 what = "size" if name in sizes else "tensor"
-                raise TcError(f"{name!r} is already the name of a {what}", span, "rename it")
+                message = f"{name!r} is already the name of a {what}"
+                raise TcError(message, span, RENAME, code="TC23")
         hidden = dict.fromkeys(self.lets)
         for let in statement.lets:
             self.check_reads(let.value, tensors, unwritten, hidden)
@@ -103,38 +124,42 @@ class Scope:
         self,
         expr: Expr,
         tensors: Collection[str],
-        unwritten: Collection[str],
+        unwritten: Mapping[str, str],
         hidden: Collection[str],
     ) -> None:
         """Raise when ``expr`` reads what it cannot; ``hidden`` are lets that come later."""
         for node in post_order(expr):
             if isinstance(node, Var):
-                name, hint = node.name, None
+                name = node.name
                 if name in tensors or name in unwritten:
                     problem = f"expected a scalar but {name!r} is a tensor"
-                    hint = f"write {name}(...)"
+                    hint, code = f"write {name}(...)", "TC14"
                 elif name in hidden:
                     problem = f"the let {name!r} is used before it is defined"
+                    hint, code = "move it to the front", "TC24"
                 else:
                     continue
-                raise TcError(problem, node.span or self.statement.span, hint)
+                raise TcError(problem, node.span or self.statement.span, hint, code=code)
             if isinstance(node, Access) and node.tensor not in tensors:
                 self.missing(node, unwritten)
             if isinstance(node, Access) and node.tensor == self.statement.tensor:
                 self.check_own_read(node)
 
-    def missing(self, read: Access, unwritten: Collection[str]) -> NoReturn:
+    def missing(self, read: Access, unwritten: Mapping[str, str]) -> NoReturn:
         """Complain about a read of something without a value."""
-        name = read.tensor
+        name, code = read.tensor, "TC24"
+        hint: str | None
         if name in self.lets or name in self.statement.indices:
             problem, hint = f"expected a tensor but {name!r} is a scalar", f"write {name}"
+            code = "TC08"
         elif name in unwritten:
-            problem, hint = f"{name!r} is read before it is written", None
+            problem = f"{name!r} is read before it is written"
+            hint = unwritten[name]
         else:
             close = get_close_matches(name, [*BUILTINS, *unwritten], 1)
             problem = f"undefined tensor or function {name!r}"
             hint = f"did you mean {close[0]!r}?" if close else None
-        raise TcError(problem, read.span or self.statement.span, hint)
+        raise TcError(problem, read.span or self.statement.span, hint, code=code)
 
     def check_own_read(self, read: Access) -> None:
         """Raise when the statement reads the tensor it has just reset."""
@@ -143,15 +168,18 @@ class Scope:
                 f"{read.tensor!r} is reset and read by one statement",
                 read.span or self.statement.span,
                 "copy it to another tensor first",
+                code="TC43",
             )
 
     def check_bound(self, bound: Expr, kind: Type) -> None:
         """Raise unless ``bound`` is an integer that no tensor is read for."""
         span = bound.span or self.statement.span
         if not is_integer(kind):
-            raise TcError(f"expected an integer bound but found {spell(kind)}", span)
+            message = f"expected an integer bound but found {spell(kind)}"
+            raise TcError(message, span, "cast it, for example int64(...)", code="TC09")
         if self.reads_tensors(bound):
-            raise TcError("a range cannot depend on the elements of a tensor", span)
+            message = "a range cannot depend on the elements of a tensor"
+            raise TcError(message, span, SIZES_ONLY, code="TC11")
 
     def reads_tensors(self, expr: Expr) -> bool:
         """Whether a tensor is read for ``expr``, by itself or through lets."""
@@ -176,8 +204,8 @@ class Scope:
             forms[name] = linear_of(let.value, forms)
         form = linear_of(bound, forms)
         if form is None:
-            span = bound.span or self.statement.span
-            raise TcError(f"the bound {unparse_expr(bound)} is not affine in the sizes", span)
+            message = f"the bound {unparse_expr(bound)} is not computed from sizes"
+            raise TcError(message, bound.span or self.statement.span, SIZES_ONLY, code="TC44")
         return form.expr
 
 

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tcfuse.errors import TcError
+from tcfuse.errors import Span, TcError
 from tcfuse.tc.ast import Binary, Comprehension, Const, Def, Expr, Param, Range, Var
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
+from tcfuse.tc.diagnostics import Finding
 from tcfuse.tc.linear import Linear, linear_of, linear_of_size, nonnegative
-from tcfuse.tc.ranges import Bounds, Inferred, Read, infer
-from tcfuse.tc.scope import Scope, reads_of, variables_of
+from tcfuse.tc.ranges import Bounds, Inferred, Precondition, Read, infer
+from tcfuse.tc.scope import SIZES_ONLY, Scope, reads_of, variables_of
 from tcfuse.tc.typing import Type, assignable, is_bool, resolve, spell, type_of
+from tcfuse.tc.unparse import unparse_expr
 from tcfuse.types import DType, Size, TensorType, size_names
+
+_DECLARE = "give it a type in the returns to read what the caller's buffer holds"
 
 
 def check(definition: Def, *, affine: bool = True, sizes: Iterable[str] = ()) -> CheckedDef:
@@ -28,19 +32,23 @@ def check(definition: Def, *, affine: bool = True, sizes: Iterable[str] = ()) ->
     Args:
         definition: As parsed.
         sizes: Size names that may be used in values although no shape or range has them.
-        affine: Insist that every extent of a tensor is affine in the sizes; otherwise inferred
-            extents may hold minima, maxima and floor divisions.
+        affine: Insist on what the polyhedral stages take: extents of tensors that are affine
+            in the sizes, and outputs that do not depend on what their buffers held.
+            Otherwise extents may be anything computed from sizes.
 
     Raises:
         TcError: It is ill-formed.
     """
-    checker = _Checker(definition, affine=affine)
+    checker = Checker(definition, affine=affine)
     checker.sizes.update(dict.fromkeys(sizes))
-    return checker.check()
+    checker.declarations()
+    scopes = [checker.scope(statement) for statement in definition.body]
+    statements = tuple(map(checker.statement, scopes))
+    return checker.finish(statements)
 
 
-class _Checker:
-    """The state after a number of statements."""
+class Checker:
+    """The state after a number of statements: ``declarations`` first, ``finish`` last."""
 
     def __init__(self, definition: Def, *, affine: bool) -> None:
         self.definition, self.affine = definition, affine
@@ -50,20 +58,33 @@ class _Checker:
         self.bounds: dict[str, tuple[Bounds, ...]] = {}
         self.origins: dict[str, tuple[Expr, ...]] = {}
         self.preconditions: dict[Expr, None] = {}
-        written = [*(s.tensor for s in definition.body), *(p.name for p in definition.returns)]
-        self.unwritten = dict.fromkeys(written)
+        self.inout: dict[str, None] = {}
+        self.warnings: list[Finding] = []
+        # Tensors without a value so far, and what to do to read them all the same.
+        self.unwritten = {s.tensor: "write it first" for s in definition.body}
+        for p in definition.returns:
+            self.unwritten[p.name] = "write it first" if p.type else _DECLARE
 
-    def check(self) -> CheckedDef:
-        """Check everything."""
+    def finish(self, statements: tuple[CheckedStatement, ...]) -> CheckedDef:
+        """What is known at the end."""
         definition = self.definition
-        if definition.name in BUILTINS:
-            raise TcError(f"{definition.name!r} is a built-in function", definition.span)
-        self.declarations()
-        scopes = [self.scope(statement) for statement in definition.body]
-        statements = tuple(map(self.statement, scopes))
+        returned = {p.name for p in definition.returns}
         for param in definition.returns:
             if param.name not in self.tensors:
-                raise TcError(f"{param.name!r} is returned but never written", param.span)
+                message = f"{param.name!r} is returned but never written"
+                raise TcError(
+                    message, param.span, "assign it, or do not return it", code="TC24"
+                )
+        read = {
+            access.tensor for s in statements for access in Scope.of(s.comprehension).reads()
+        }
+        for s in statements:
+            name = s.comprehension.tensor
+            if name not in read | returned:
+                read.add(name)
+                message = f"{name!r} is neither returned nor read"
+                span, hint = s.comprehension.target_span, f"return it: -> (..., {name})"
+                self.warnings.append(Finding("TC21", "warning", message, span, hint))
         return CheckedDef(
             definition,
             statements,
@@ -71,27 +92,44 @@ class _Checker:
             tuple(self.sizes),
             self.origins,
             tuple(self.preconditions),
+            tuple(p.name for p in definition.returns if p.name in self.inout),
+            tuple(self.warnings),
         )
 
     def declarations(self) -> None:
         """Take in the parameters and the returns."""
         definition = self.definition
+        if definition.name in BUILTINS:
+            raise self.redefined(definition.name, definition.span)
         seen: set[str] = set()
         for param in (*definition.params, *definition.returns):
             if param.name in seen:
-                raise TcError(f"{param.name!r} is already defined", param.span)
+                message = f"{param.name!r} is already defined"
+                raise TcError(message, param.span, "rename it", code="TC23")
             if param.name in BUILTINS:
-                raise TcError(f"{param.name!r} is a built-in function", param.span)
+                raise self.redefined(param.name, param.span)
             seen.add(param.name)
             if param.type is not None:
                 self.declaration(param, param.type)
         for param in definition.params:
             if param.type is None:
-                raise TcError(f"the parameter {param.name!r} has no type", param.span)
+                message = f"the parameter {param.name!r} has no type"
+                raise TcError(message, param.span, "write float(N) X", code="TC04")
             self.tensors[param.name] = param.type
         for param in (*definition.params, *definition.returns):
             if param.name in self.sizes:
-                raise TcError(f"{param.name!r} is both a size and a tensor", param.span)
+                raise self.size_and_tensor(param.name, param.span)
+
+    @staticmethod
+    def redefined(name: str, span: Span | None) -> TcError:
+        """The complaint about something named like a built-in."""
+        message = f"{name!r} is a built-in function"
+        return TcError(message, span, "choose another name", code="TC22")
+
+    @staticmethod
+    def size_and_tensor(name: str, span: Span | None) -> TcError:
+        """The complaint about one name for two things."""
+        return TcError(f"{name!r} is both a size and a tensor", span, "rename one", code="TC23")
 
     def declaration(self, param: Param, declared: TensorType) -> None:
         """Take in one declared type."""
@@ -99,11 +137,13 @@ class _Checker:
         self.sizes.update(dict.fromkeys(size_names(declared.shape)))
         for size in declared.shape:
             form = linear_of_size(size)
-            if form is None:
+            if form is None or not form.is_affine:
                 message = f"the size {size!r} of {param.name!r} is not affine"
-                raise TcError(message, param.span, "give the product a name of its own")
+                hint = "give the product a name of its own"
+                raise TcError(message, param.span, hint, code="TC05")
             if not form.terms and form.constant < 0:
-                raise TcError(f"the size {size} of {param.name!r} is negative", param.span)
+                message = f"the size {size} of {param.name!r} is negative"
+                raise TcError(message, param.span, "sizes start at 0", code="TC05")
         self.bounds[param.name] = tuple(map(_bounds_of_size, declared.shape))
 
     def scope(self, statement: Comprehension) -> Scope:
@@ -112,7 +152,7 @@ class _Checker:
         for name in scope.size_names():
             if name in self.tensors or name in self.unwritten:
                 message = f"the tensor {name!r} cannot be used in a range"
-                raise TcError(message, statement.span, "bounds depend on sizes only")
+                raise TcError(message, scope.place_of(name), SIZES_ONLY, code="TC11")
             self.sizes.setdefault(name)
         return scope
 
@@ -120,18 +160,21 @@ class _Checker:
         """Check one statement and record what it writes."""
         statement = scope.statement
         self.target(statement)
+        self.take_old(scope)
         scope.check_names(self.sizes, self.tensors, self.unwritten)
         variables = variables_of(scope, self.sizes)
         reduction = variables[len(statement.indices) :]
         if reduction and not statement.assign.is_reduction:
             raise TcError(
                 f"{reduction[0]!r} is a reduction variable, but '=' is not a reduction",
-                statement.span,
+                scope.place_of(reduction[0]),
                 f"use '+=!' or another reduction, or make it an index of {statement.tensor!r}",
+                code="TC20",
             )
         kind = self.types(scope)
         inferred = self.ranges(scope, variables)
-        self.preconditions.update(dict.fromkeys(inferred.preconditions))
+        for precondition in inferred.preconditions:
+            self.require(precondition)
         ranges = tuple(
             Range(v, inferred.bounds[v].low, inferred.bounds[v].high, statement.span)
             for v in variables
@@ -139,24 +182,53 @@ class _Checker:
         self.write(statement, kind, ranges)
         return CheckedStatement(statement, ranges, reduction)
 
+    def require(self, precondition: Precondition) -> None:
+        """Have ``precondition`` checked at run time."""
+        if precondition.condition not in self.preconditions:
+            self.preconditions[precondition.condition] = None
+            text = unparse_expr(precondition.condition)
+            message = f"{text} is checked at run time, {precondition.reason}"
+            self.warnings.append(Finding("TC30", "note", message, precondition.span))
+
     def target(self, statement: Comprehension) -> None:
         """Check the left-hand side."""
-        name, span = statement.tensor, statement.span
+        name, span = statement.tensor, statement.target_span
         if any(name == p.name for p in self.definition.params):
             hint = "write to a new name and return that"
-            raise TcError(f"the input {name!r} cannot be written", span, hint)
+            raise TcError(f"the input {name!r} cannot be written", span, hint, code="TC16")
         if name in BUILTINS:
-            raise TcError(f"{name!r} is a built-in function", span)
+            raise self.redefined(name, span)
         if name in self.sizes:
-            raise TcError(f"{name!r} is both a size and a tensor", span)
+            raise self.size_and_tensor(name, span)
         known = self.tensors.get(name) or self.declared.get(name)
         if known and known.rank != len(statement.indices):
             found = len(statement.indices)
-            raise TcError(f"the rank of {name!r} is {known.rank}, not {found}", span)
+            message = f"the rank of {name!r} is {known.rank}, not {found}"
+            hint = "give it one index for each dimension"
+            raise TcError(message, statement.left_span, hint, code="TC18")
         kind = statement.assign
         if kind.is_reduction and not kind.resets and name not in self.tensors:
             hint = f"write '{kind.value}!' to start from the neutral element"
-            raise TcError(f"{name!r} is reduced into before it is written", span, hint)
+            message = f"{name!r} is reduced into before it is written"
+            if self.affine or all(name != p.name for p in self.definition.returns):
+                raise TcError(message, span, hint, code="TC19")
+            self.keep_old(name, message, span, hint)
+
+    def take_old(self, scope: Scope) -> None:
+        """Let returned tensors of a declared type be read before they are written."""
+        for read in () if self.affine else scope.reads():
+            name = read.tensor
+            if name in self.unwritten and name in self.declared:
+                message = f"{name!r} is read before it is written"
+                self.tensors[name] = self.declared[name]
+                del self.unwritten[name]
+                self.keep_old(name, message, read.span, "write it first unless that is meant")
+
+    def keep_old(self, name: str, why: str, span: Span | None, hint: str) -> None:
+        """Note that ``name`` starts from what the caller's buffer holds."""
+        self.inout[name] = None
+        message = f"{why} and starts from what the caller's buffer holds"
+        self.warnings.append(Finding("TC19", "warning", message, span, hint))
 
     def types(self, scope: Scope) -> DType:
         """The type the statement's tensor has; all its expressions are checked."""
@@ -171,7 +243,8 @@ class _Checker:
         adds = statement.assign.operator in ("+", "*")
         if is_bool(value) and adds:
             message = f"'{statement.assign.value}' is not defined on bool"
-            raise TcError(message, statement.span, "cast the value to a number")
+            hint = "cast the value to a number"
+            raise TcError(message, statement.span, hint, code="TC31")
         known = self.tensors.get(statement.tensor) or self.declared.get(statement.tensor)
         if known is None:
             dtype = resolve(value)
@@ -180,7 +253,8 @@ class _Checker:
         if not assignable(known.dtype, value):
             name = known.dtype.tc
             message = f"{spell(value)} does not fit into {statement.tensor!r} of type {name}"
-            raise TcError(message, statement.span, f"cast it: {name}(...)")
+            span = statement.value.span or statement.span
+            raise TcError(message, span, f"cast it: {name}(...)", code="TC17")
         return known.dtype
 
     def ranges(self, scope: Scope, variables: tuple[str, ...]) -> Inferred:
@@ -189,9 +263,8 @@ class _Checker:
         explicit: dict[str, Bounds] = {}
         declared: dict[str, Bounds] = {}
         for r in statement.ranges:
-            if _is_reversed(r):
-                raise TcError(f"the range of {r.name!r} ends before it starts", r.span)
             explicit[r.name] = Bounds(scope.inline(r.low), scope.inline(r.high))
+            self.not_empty(r, explicit[r.name])
         reads: list[Read] = []
         if len(explicit) < len(variables):
             target, bounds = statement.tensor, self.bounds.get(statement.tensor)
@@ -202,13 +275,34 @@ class _Checker:
             elif bounds:
                 declared = dict(zip(statement.indices, bounds, strict=True))
         lets = {let.name: let.value for let in statement.lets}
-        inferred = infer(variables, explicit, declared, reads, lets, statement.span)
+        inferred = infer(
+            variables,
+            explicit,
+            declared,
+            reads,
+            lets,
+            statement.span,
+            indices=statement.indices,
+        )
         for name, found in inferred.bounds.items():
             for bound in (found.low, found.high) if name not in explicit else ():
                 if isinstance(bound, Binary):
                     form = linear_of(bound, {})
                     self.must_be_affine(statement, f"a bound of {name!r}", form)
         return inferred
+
+    def not_empty(self, r: Range, bounds: Bounds) -> None:
+        """Complain about an explicit range that is empty for all sizes."""
+        low, high = linear_of(bounds.low, {}), linear_of(bounds.high, {})
+        if low is None or high is None:
+            return
+        hint = "ranges are half open: 0:3 is 0, 1, 2"
+        if nonnegative(low - high - 1):
+            message = f"the range of {r.name!r} ends before it starts"
+            raise TcError(message, r.span, hint, code="TC26")
+        if low == high:
+            message = f"the range of {r.name!r} is empty"
+            self.warnings.append(Finding("TC26", "warning", message, r.span, hint))
 
     def write(self, statement: Comprehension, dtype: DType, ranges: tuple[Range, ...]) -> None:
         """Record that ``statement`` has written its tensor."""
@@ -221,7 +315,7 @@ class _Checker:
             self.inside(statement, written)
         if name in self.tensors:
             return
-        self.unwritten.pop(name)
+        del self.unwritten[name]
         if name in self.declared:
             self.tensors[name] = self.declared[name]
         else:
@@ -234,12 +328,17 @@ class _Checker:
             return written.high.name
         low, high = linear_of(written.low, {}), linear_of(written.high, {})
         if low is not None and high is not None:
-            self.must_be_affine(statement, f"the extent of {written.name!r}", high - low)
-            return (high - low).size
+            extent = high - low
+            self.must_be_affine(statement, f"the extent of {written.name!r}", extent)
+            if not nonnegative(extent):
+                reason = f"for the range of {written.name!r}"
+                self.require(Precondition.of(extent, statement.left_span, reason))
+            return extent.size
         raise TcError(
-            f"the extent of {written.name!r} is not affine in the sizes",
-            statement.span,
+            f"the extent of {written.name!r} is not computed from sizes",
+            statement.left_span,
             f"declare the shape of {statement.tensor!r} in the returns",
+            code="TC44",
         )
 
     def must_be_affine(self, statement: Comprehension, what: str, form: Linear | None) -> None:
@@ -247,8 +346,9 @@ class _Checker:
         if self.affine and form is not None and not form.is_affine:
             raise TcError(
                 f"{what} is {form}, which is not affine in the sizes",
-                statement.span,
+                statement.left_span,
                 "give every index an explicit range: 'where i in 0:N'",
+                code="TC44",
             )
 
     def inside(self, statement: Comprehension, written: Iterable[Range]) -> None:
@@ -264,18 +364,10 @@ class _Checker:
                 raise TcError(
                     f"{found.name!r} runs from {low} to {high}, outside {statement.tensor!r}, "
                     f"which starts at {least} and ends at {most}",
-                    statement.span,
+                    statement.left_span,
                     f"declare the shape of {statement.tensor!r} in the returns",
+                    code="TC45",
                 )
-
-
-def _is_reversed(r: Range) -> bool:
-    """Whether both ends are numbers and the wrong way round."""
-    match r.low, r.high:
-        case Const(low), Const(high):
-            return low > high
-        case _:
-            return False
 
 
 def _bounds_of_size(size: Size) -> Bounds:

@@ -67,7 +67,8 @@ def match(a: Type, b: Type) -> Type:
     if a is b:
         return a
     if is_bool(a) != is_bool(b):
-        raise TcError(f"no common type for {spell(a)} and {spell(b)}")
+        message = f"no common type for {spell(a)} and {spell(b)}"
+        raise TcError(message, None, "cast the bool, for example float(...)", code="TC07")
     if isinstance(a, Weak) and isinstance(b, Weak):
         return Weak.FLOAT
     if isinstance(a, Weak):
@@ -148,7 +149,7 @@ def type_of(
         except TcError as error:
             if error.span or not node.span:
                 raise
-            raise TcError(error.message, node.span, error.hint) from None
+            raise TcError(error.message, node.span, error.hint, code=error.code) from None
 
     return fold(expr, combine)
 
@@ -167,31 +168,35 @@ def node_type(
             return names.get(name, Weak.INT)
         case Access(tensor, subscripts):
             for subscript, kind in zip(subscripts, operands, strict=True):
-                _require(is_integer(kind), "an integer subscript", kind, subscript.span)
+                _require(is_integer(kind), "TC09", "an integer subscript", kind, subscript.span)
             return _element(tensor, len(subscripts), tensors)
         case Unary("!") | Binary("&&" | "||"):
             for kind in operands:
-                _require(is_bool(kind), f"a boolean beside '{node.operator}'", kind, None)
+                _require(is_bool(kind), "TC10", f"a boolean beside '{node.operator}'", kind)
             return DType.BOOL if DType.BOOL in operands else Weak.BOOL
         case Unary(operator) | Binary(operator):
-            return _arithmetic(operator, operands)
+            kind = _arithmetic(operator, operands)
+            _check_divisor(node, kind)
+            return kind
         case Call(function):
             return _call(function, operands)
         case Cast(dtype):
             return dtype
         case Select(condition):
-            _require(is_bool(operands[0]), "a boolean condition", operands[0], condition.span)
+            found = operands[0]
+            _require(is_bool(found), "TC10", "a boolean condition", found, condition.span)
             return match(operands[1], operands[2])
 
 
 def _element(tensor: str, found: int, tensors: Mapping[str, TensorType]) -> DType:
     """The type of an element of ``tensor``, read with ``found`` subscripts."""
     if tensor not in tensors:
-        raise TcError(f"undefined tensor {tensor!r}")
+        raise TcError(f"undefined tensor {tensor!r}", code="TC24")
     expected = tensors[tensor].rank
     if found != expected:
         plural = "" if expected == 1 else "s"
-        raise TcError(f"{tensor!r} has {expected} dimension{plural} but {found} subscripts")
+        message = f"{tensor!r} has {expected} dimension{plural} but {found} subscripts"
+        raise TcError(message, code="TC13")
     return tensors[tensor].dtype
 
 
@@ -210,24 +215,35 @@ def _arithmetic(operator: str, operands: tuple[Type, ...]) -> Type:
     if operator in COMPARISONS:
         return DType.BOOL
     if operator not in ("min", "max"):
-        _require(not is_bool(kind), f"a number beside '{operator}'", kind, None)
+        _require(not is_bool(kind), "TC10", f"a number beside '{operator}'", kind)
     if operator == "%" and is_float(kind):
-        raise TcError("'%' is not defined on floats", None, "use fmod")
+        raise TcError("'%' is not defined on floats", None, "use fmod", code="TC09")
     return kind
+
+
+def _check_divisor(node: Unary | Binary, kind: Type) -> None:
+    """Raise when an integer is divided by the literal zero."""
+    if node.operator in ("/", "%") and is_integer(kind):
+        assert isinstance(node, Binary)
+        if node.right == Const(0):
+            hint = "divide floats, or by another number"
+            raise TcError("division by zero", node.span, hint, code="TC46")
 
 
 def _call(function: str, operands: tuple[Type, ...]) -> Type:
     """The type of a call of a built-in."""
     if function not in BUILTINS:
-        raise TcError(f"undefined function {function!r}")
+        raise TcError(f"undefined function {function!r}", code="TC24")
     builtin = BUILTINS[function]
     if len(operands) != builtin.arity:
-        raise TcError(f"{function!r} takes {builtin.arity} arguments but found {len(operands)}")
+        message = f"{function!r} takes {builtin.arity} arguments but found {len(operands)}"
+        raise TcError(message, code="TC12")
     for operand in operands:
-        _require(not is_bool(operand), f"a number as an argument of {function}", operand, None)
+        what = f"a number as an argument of {function}"
+        _require(not is_bool(operand), "TC10", what, operand)
     kind = reduce(promote, operands, operands[0])
     if builtin.integer:
-        _require(is_integer(kind), f"integer arguments of {function}", kind, None)
+        _require(is_integer(kind), "TC09", f"integer arguments of {function}", kind)
     if builtin.result:
         return builtin.result
     if builtin.keeps_type:
@@ -237,8 +253,13 @@ def _call(function: str, operands: tuple[Type, ...]) -> Type:
     return DType.FLOAT64 if kind is DType.FLOAT64 else DType.FLOAT32
 
 
-def _require(holds: bool, expected: str, found: Type, span: Span | None) -> None:
+def _require(
+    holds: bool, code: str, expected: str, found: Type, span: Span | None = None
+) -> None:
     """Raise unless ``holds``."""
-    if not holds:
-        hint = "cast it, for example int64(...)" if "subscript" in expected else None
-        raise TcError(f"expected {expected} but found {spell(found)}", span, hint)
+    if holds:
+        return
+    hint = "cast it, for example int64(...)"
+    if code == "TC10":
+        hint = "cast it" if is_bool(found) else "compare it, for example with != 0"
+    raise TcError(f"expected {expected} but found {spell(found)}", span, hint, code=code)

@@ -46,6 +46,8 @@ def unparse_statement(statement: Comprehension) -> str:
         f"{statement.tensor}({', '.join(statement.indices)}) {statement.assign.value} "
         f"{unparse_expr(statement.value)}"
     )
+    if statement.equivalent is not None:
+        head += f" <=> {unparse_expr(statement.equivalent)}"
     ranges = ((r.name, unparse_expr(r.low), unparse_expr(r.high)) for r in statement.ranges)
     clauses = [
         *(f"{name} in {low}:{high}" for name, low, high in ranges),

@@ -120,6 +120,8 @@ class Box:
                         f"subscript {axis} of {read.tensor!r} is {wrong}, outside its "
                         f"{extent} elements from {tensor.origin[axis]} on",
                         read.span,
+                        "guard the read with a ternary, or narrow the range with 'where'",
+                        code="TC47",
                     )
                 position = np.clip(position, 0, max(extent - 1, 0))
             positions.append(position)

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -387,7 +388,8 @@ def test_inferred_ranges_are_the_largest_that_fit(data: st.DataObject) -> None:
     try:
         y = run(params, f"Y(i) = {value}", **arrays)
     except TcError as error:
-        assert "is empty" in str(error)  # noqa: PT017 - only an empty range may be refused
+        # Only an empty range may be refused: for all sizes, or for these.
+        assert error.code in ("TC26", "TC30")  # noqa: PT017
         assert not fits
         return
     expected = [
@@ -445,6 +447,7 @@ def test_integer_expressions_agree_with_an_interpreter(value: Expr, let: Expr) -
         f"def f(int64(5) X) -> (int64(4) Y) {{ Y(i) +=! {unparse_expr(value)} "
         f"where i in 0:4, j in 0:3, u = {unparse_expr(let).replace('t', '2')}, t = u + j }}"
     )
+    assume(not re.search(r"[/%] 0\b", text))  # that is an error
     found = evaluate(parse(text), {"X": np.array(x)})["Y"]
     expected = []
     for i in range(4):
@@ -487,7 +490,7 @@ def test_call_error(name: str, golden) -> None:
 
 
 def test_an_unknown_size_is_an_error() -> None:
-    with pytest.raises(TcError, match="no input gives the size 'P', and no value was passed"):
+    with pytest.raises(TcError, match=r"no input gives the size 'P' \[TC38\]; pass a value"):
         run("float(N) X", "Y(i) = X(0) where i in 0:P", X=np.ones(2))
 
 

@@ -1,0 +1,251 @@
+"""Loops to C++ text: serial loops, register blocks, and vector lanes.
+
+A lanes loop becomes a vector loop over whole groups of lanes, unrolled when it accumulates (to
+hide the latency of the adder), and one last group: of which only the first lanes are used, or,
+where running an iteration twice does no harm, which overlaps the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tcfuse.codegen.bodies import Bodies
+from tcfuse.codegen.body import BodyWriter
+from tcfuse.codegen.copies import Copies
+from tcfuse.codegen.elements import widest_bytes
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, is_uniform, loops
+from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
+from tcfuse.codegen.tensors import MOST_LANES, Tensor
+from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
+from tcfuse.mapping.blocking import GROUPS
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop
+from tcfuse.types import DType
+
+
+class LoopWriter:
+    """Writes the loops of one kernel."""
+
+    def __init__(
+        self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int, *, reciprocals: bool
+    ) -> None:
+        self.tensors = tensors
+        self.names = Names()
+        self.unroll = unroll
+        self.bodies = Bodies(scop, tensors)
+        self.copies = Copies(BodyWriter(scop, tensors, self.names, reciprocals))
+
+    def block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
+        """Everything in ``block``, in order."""
+        for node in block:
+            match node:
+                case Instance():
+                    self.copies.write(node, lines, lane)
+                case Guard():
+                    with lines.braces(f"if ({node.condition})"):
+                        self.block(node.then, lines, lane)
+                    if node.otherwise:
+                        with lines.braces("else"):
+                            self.block(node.otherwise, lines, lane)
+                case Loop() if node.block and is_uniform(node):
+                    self._blocked(node, lines, lane)
+                case Loop() if node.lanes and lane is None and is_vector(node):
+                    self.lanes(node, lines, whole=node.high - node.low)
+                case Loop():
+                    self._serial(node, lines, lane)
+
+    # ------------------------------------------------------------------ serial loops
+
+    def _serial(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
+        i = loop.iterator
+        if lane is None:
+            self.declare_lane_registers(loop, lines)
+        low = str(loop.low)
+        if lane is not None:
+            low = self._squares(loop, lines, lane) or low
+        with lines.braces(f"for (int64_t {i} = {low}; {i} < {loop.high}; ++{i})"):
+            if lane is not None:
+                lane.nested += 1
+            self.block(loop.body, lines, lane)
+            if lane is not None:
+                lane.nested -= 1
+
+    def _squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
+        """Whole squares of a loop that transposes; where the rest starts, if it does."""
+        if loops(loop.body) or lane.partial is not None or lane.squares is not None:
+            return None
+        if len(self.copies) > 1:
+            return None
+        squares = Squares(loop.iterator, self.names.fresh("q"))
+        inner = Lines(depth=lines.depth + 2)
+        lane.squares, lane.nested = squares, lane.nested + 1
+        self.block(loop.body, inner, lane)
+        lane.squares, lane.nested = None, lane.nested - 1
+        if not squares.loads:
+            return None
+        i, width, start = loop.iterator, lane.width, self.names.fresh("start")
+        lines.add(f"int64_t {start} = {loop.low};")
+        head = f"for (; {start} + {width} <= {loop.high}; {start} += {width})"
+        with lines.braces(head):
+            for (at, stride), (name, raw) in squares.loads.items():
+                lines.add(f"tcf::vec<{raw}, {width}> {name}[{width}];")
+                with lines.braces():
+                    lines.add(f"const int64_t {i} = {start};")
+                    lines.add(f"tcf::load_square<{width}>({name}, {at}, {stride});")
+            lines.add("TCF_UNROLL")
+            q = squares.index
+            with lines.braces(f"for (int {q} = 0; {q} < {width}; ++{q})"):
+                lines.add(f"const int64_t {i} = {start} + {q};")
+                lines.extend(inner)
+        return start
+
+    def declare_lane_registers(self, loop: Loop, lines: Lines) -> None:
+        """A lanes loop that runs as scalars still needs its registers."""
+        if loop.lanes:
+            for tensor in self.bodies.lane_registers(loop.body):
+                for name in self.copies.names(tensor):
+                    lines.add(f"{tensor.held} {name} = {tensor.held}(0);")
+
+    # ------------------------------------------------------------------ register blocks
+
+    def _blocked(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
+        """A loop in blocks of several sizes, the largest first."""
+        i, outside = loop.iterator, self.copies.current
+        own = self.bodies.registers_written(loop.body)
+        lines.add(f"int64_t {i} = {loop.low};")
+        for size in loop.block:
+            rows = [Polynomial.constant(k) for k in range(size)]
+            with lines.braces(f"for (; {i} + {size} <= {loop.high}; {i} += {size})"):
+                self.copies.current = self.copies.within(i, rows, own)
+                for tensor in own:
+                    for name in self.copies.names(tensor) if not tensor.lanes else ():
+                        lines.add(f"{tensor.held} {name} = {tensor.held}(0);")
+                self.block(loop.body, lines, lane)
+                self.copies.current = outside
+
+    # ------------------------------------------------------------------ lanes
+
+    def lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
+        """A vector loop over ``loop``; ``whole`` is the extent that chooses the lane count."""
+        width = self.names.fresh("L")
+        widest = widest_bytes(self.bodies.dtypes(loop))
+        extent = whole.number if whole.number is not None else 1 << 20
+        groups = GROUPS if len(self.copies) > 1 and loops(loop.body) else 1
+        registers = 1 if groups > 1 else self.bodies.registers(loop, whole)
+        wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
+        lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
+        lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1))
+        self._copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
+        steps = Lines(depth=lines.depth + 1)
+        if not lane.accumulators and self.bodies.repeatable(loop.body):
+            self._overlapping(loop, steps, lane, groups, extent)
+        else:
+            copies = max(1, self.bodies.copies(loop.body, self.unroll) // registers)
+            unrolled = copies if lane.accumulators else 1
+            most = MOST_LANES * registers
+            rest = whole.number is None or whole.number % most != 0
+            self._disjoint(loop, steps, lane, unrolled, rest=rest)
+        with lines.braces(f"if ({loop.low} < {loop.high})"):
+            lines.extend(lane.before)
+            self._accumulators(lane, lines, declare=True)
+            lines.extend(steps)
+            self._accumulators(lane, lines, declare=False)
+
+    def _disjoint(
+        self, loop: Loop, steps: Lines, lane: LaneLoop, unrolled: int, *, rest: bool
+    ) -> None:
+        """Groups one after the other, and the first lanes of one more."""
+        base, width = self.names.fresh("base"), lane.width
+        start = Polynomial.factor(base)
+        steps.add(f"int64_t {base} = {loop.low};")
+        if unrolled > 1:
+            step = f"{unrolled} * {width}"
+            head = f"for (; {base} + {step} <= {loop.high}; {base} += {step})"
+            with steps.braces(head):
+                for copy in range(unrolled):
+                    lane.copy = copy
+                    shift = Polynomial.of({(width,): copy})
+                    self._copy(loop, start + shift, steps, lane)
+        lane.copy = 0
+        with steps.braces(f"for (; {base} + {width} <= {loop.high}; {base} += {width})"):
+            self._copy(loop, start, steps, lane)
+        if rest:
+            with steps.braces(f"if ({base} < {loop.high})"):
+                self._first_lanes(loop, base, steps, lane)
+
+    def _overlapping(
+        self, loop: Loop, steps: Lines, lane: LaneLoop, groups: int, extent: int
+    ) -> None:
+        """Groups side by side; the last ones start early enough to be whole."""
+        base, width, last = self.names.fresh("base"), lane.width, self.names.fresh("last")
+        steps.add(f"int64_t {base} = {loop.low};")
+        steps.add(f"const int64_t {last} = {loop.high} - {width};")
+        with steps.braces(f"if ({base} <= {last})"):
+            for count in dict.fromkeys((groups, 1)):
+                room, step = f" + {count - 1} * {width}", f"{count} * {width}"
+                if count == 1:
+                    room, step = "", width
+                head = f"for (; {base}{room} < {loop.high}; {base} += {step})"
+                with steps.braces(head):
+                    self._groups(loop, base, last, count, steps, lane)
+        if extent < MOST_LANES or extent == 1 << 20:
+            with steps.braces("else"):
+                self._first_lanes(loop, base, steps, lane)
+
+    def _groups(
+        self, loop: Loop, base: str, last: str, count: int, lines: Lines, lane: LaneLoop
+    ) -> None:
+        """That many groups of lanes side by side."""
+        starts = [self.names.fresh("at") for _ in range(count)]
+        for k, start in enumerate(starts):
+            shift = f" + {k} * {lane.width}" if k else ""
+            lines.add(f"const int64_t {start} = tcf_min({base}{shift}, {last});")
+        first, outside = Polynomial.factor(starts[0]), self.copies.current
+        shifts = [Polynomial(), *(Polynomial.factor(s) - first for s in starts[1:])]
+        if count > 1:
+            own = self.bodies.lane_registers(loop.body)
+            self.copies.current = self.copies.within(loop.iterator, shifts, own)
+        self._copy(loop, first, lines, lane)
+        self.copies.current = outside
+
+    def _first_lanes(self, loop: Loop, base: str, lines: Lines, lane: LaneLoop) -> None:
+        """A group of which only the first lanes are used."""
+        lane.partial = "left"
+        lines.add(f"const int64_t left = {loop.high} - {base};")
+        self._copy(loop, Polynomial.factor(base), lines, lane)
+        lane.partial = None
+
+    def _copy(self, loop: Loop, start: Polynomial, lines: Lines, lane: LaneLoop) -> None:
+        """The body for lanes from ``start`` on."""
+        with lines.braces():
+            lines.add(f"const int64_t {loop.iterator} = {start};")
+            for tensor in self.bodies.lane_registers(loop.body):
+                kind = f"tcf::vec<{tensor.held}, {lane.width}>"
+                if tensor.dtype is DType.BOOL:
+                    kind = f"tcf::mask<{lane.width}>"
+                for name in self.copies.names(tensor):
+                    lines.add(f"{kind} {name} = {{}};")
+            self.block(loop.body, lines, lane)
+
+    def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
+        for key, names in lane.accumulators.items():
+            assert isinstance(key, tuple)
+            target, offset, operator, dtype = key
+            neutral = spread(Value(identity_text(operator, dtype), dtype), dtype, lane.width)
+            if declare:
+                lines.extend_declarations(neutral, names)
+                continue
+            total = names[0]
+            for name in names[1:]:
+                total = combined(operator, total, name, dtype)
+            result = folded(operator, total, dtype)
+            tensor = next(t for t in self.tensors.values() if target in self.copies.names(t))
+            place = target if tensor.register else f"{target}[{offset}]"
+            old = place if tensor.register else tensor.decoded(place)
+            text = combined(operator, old, result, dtype)
+            lines.add(f"{place} = {text if tensor.register else tensor.encoded(text)};")
+
+
+def is_vector(loop: Loop) -> bool:
+    """Whether a lanes loop runs as lanes: more than once, its statements whatever the lane."""
+    return is_uniform(loop) and (loop.high - loop.low).number != 1

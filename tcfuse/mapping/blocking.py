@@ -1,0 +1,180 @@
+"""Register blocks: iterations of an outer loop that run side by side inside a reduction.
+
+A product ``C(m, n) += A(m, k) * B(k, n)`` with lanes along ``n`` loads a vector of ``B`` for
+one multiplication.  Six rows ``m`` side by side use each vector six times and keep six chains
+of additions busy; their sums stay in registers.  The loop is strip-mined; the points of a strip
+are marked ``block=6``, and code generation runs them together, statement by statement.  That
+is legal exactly where lanes are: the loop carries no dependence.
+
+Source: "The Next 700 Accelerated Layers", section 4.5 (private promotion after unrolling);
+Van Zee and van de Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality",
+TOMS 41(3), 2015 (the micro-kernel).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Seq
+from dataclasses import replace
+
+from tcfuse.mapping.access import touches
+from tcfuse.mapping.lanes import LANES
+from tcfuse.mapping.storage import Memory, place_temporaries
+from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.rows import iterator_of
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.transforms import joined, member, tile_member
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
+from tcfuse.poly.volume import fixed_extent
+from tcfuse.tc.ast import walk
+
+BLOCK = "block="
+ACCUMULATORS = 12  # vector registers that hold sums; the other four hold operands (AVX2 has 16)
+GROUPS = 2  # vectors side by side along the lanes
+MOST_ROWS = 6
+MOST_WORK = 160  # operations of all statements in a block, which is copied for each of its rows
+LATENCY = 4.0  # cycles of a multiply-add, of which two start in each
+
+
+def block_sizes(mark: str) -> tuple[int, ...]:
+    """The sizes in a mark ``block=6+2``; none in another one."""
+    if not mark.startswith(BLOCK):
+        return ()
+    return tuple(int(size) for size in mark.removeprefix(BLOCK).split("+"))
+
+
+def block_reductions(
+    scop: Scop, dependences: Dependences, tree: Domain, *, rows: int = 0
+) -> Domain:
+    """``tree`` with a register block around each lanes loop that holds a reduction.
+
+    Args:
+        scop: What the tree schedules.
+        dependences: What was respected.
+        tree: With lanes chosen.
+        rows: Iterations of a block; 0 chooses by the loop's extent, 1 makes none.
+    """
+    names = tuple(s.name for s in scop.statements)
+    if rows == 1:
+        return tree
+    blocked = replace(tree, child=_blocked(scop, tree.child, names, rows))
+    # a row buffer inside a block would be shared by iterations that now run together
+    places = place_temporaries(scop, dependences, blocked)
+    shared = {tensor for tensor, buffer in places.items() if buffer.memory is Memory.ROW}
+    return tree if shared & _inside_blocks(scop, blocked.child, names) else blocked
+
+
+def _blocked(scop: Scop, tree: Tree, names: tuple[str, ...], rows: int) -> Tree:
+    match tree:
+        case Sequence(filters):
+            parts = (
+                replace(f, child=_blocked(scop, f.child, f.statements, rows)) for f in filters
+            )
+            return Sequence(tuple(parts))
+        case Band(child=Mark(name, Band() as lane)) if name == LANES:
+            return _with_block(scop, tree, lane, names, rows)
+        case Domain() | Filter() | Mark() | Band():
+            return replace(tree, child=_blocked(scop, tree.child, names, rows))
+        case Leaf():
+            return tree
+
+
+def _with_block(
+    scop: Scop, band: Band, lane: Band, names: tuple[str, ...], rows: int
+) -> Band | Mark:
+    """``band`` over ``lane`` with the member that has the most reuse as a register block."""
+    updates = [s for s in map(scop.statement, names) if s.is_update and s.reduction]
+    work = sum(_work(scop.statement(n)) for n in names)
+    chosen = _reused_member(scop, band, lane, updates)
+    if chosen is None or not band.permutable or not lane.coincident[0]:
+        return band
+    across = iterator_of(band, chosen, updates[0])
+    assert across is not None
+    extent = fixed_extent(updates[0], across)
+    most = min(ACCUMULATORS // (GROUPS * len(updates)), MOST_ROWS, MOST_WORK // work)
+    size = min(rows or _rows(extent, most), extent or rows or most)
+    if size < 2:
+        return band
+    sizes = (size, *_rest(extent, size))
+    points = Band(member(band, chosen), True, (True,), Mark(LANES, lane))
+    inner = Mark(BLOCK + "+".join(map(str, sizes)), points)
+    if size == extent:
+        keep = [k for k in range(band.depth) if k != chosen]
+        return _over(band, keep, inner)
+    strips = tile_member(band, chosen, size)
+    order = [0 if k == chosen else k + 1 for k in range(band.depth)]
+    return _over(strips, order, inner)
+
+
+def _over(band: Band, order: Seq[int], child: Mark) -> Band | Mark:
+    """The members ``order`` of ``band`` over ``child``."""
+    if not order:
+        return child
+    schedule = joined([member(band, k) for k in order])
+    return Band(schedule, True, tuple(band.coincident[k] for k in order), child)
+
+
+def _reused_member(scop: Scop, band: Band, lane: Band, updates: Seq[Statement]) -> int | None:
+    """The member along which the most vectors that the reductions load stay the same."""
+    best, most = None, 0
+    for position in range(band.depth):
+        if not band.coincident[position]:
+            continue
+        reused = 0
+        for statement in updates:
+            along = iterator_of(band, position, statement)
+            vector = iterator_of(lane, 0, statement)
+            if along is None or vector is None:
+                return None
+            for touch in touches(scop, statement):
+                moves = touch.offset.mentions(vector)
+                reused += moves and not touch.is_write and not touch.offset.mentions(along)
+        if reused > most:
+            best, most = position, reused
+    return best
+
+
+def _rows(extent: int | None, most: int) -> int:
+    """The rows of a block that take the least time for all rows of the loop."""
+    if extent is None or most < 2:
+        return most
+
+    def cycles(rows: int) -> float:
+        whole, rest = divmod(extent, rows)
+        return whole * _cycles(rows) + (_cycles(rest) if rest else 0.0)
+
+    return min(range(most, 0, -1), key=cycles)
+
+
+def _cycles(rows: int) -> float:
+    """Cycles of one step of a block: additions, loads, or the wait for the last sum."""
+    return max(rows * GROUPS / 2, (rows + GROUPS) / 2, LATENCY)
+
+
+def _rest(extent: int | None, size: int) -> tuple[int, ...]:
+    """Sizes of the blocks for what whole blocks leave."""
+    if extent is not None:
+        return (extent % size,) if extent % size else ()
+    return (2, 1) if size > 2 else (1,)
+
+
+def _work(statement: Statement) -> int:
+    """Operations of one instance."""
+    written = statement.comprehension
+    values = (written.value, *(let.value for let in written.lets))
+    return sum(1 for value in values for _ in walk(value))
+
+
+def _inside_blocks(
+    scop: Scop, tree: Tree, names: tuple[str, ...], blocked: bool = False
+) -> set[str]:
+    """Tensors that statements inside register blocks write."""
+    match tree:
+        case Leaf():
+            return {scop.statement(n).comprehension.tensor for n in names} if blocked else set()
+        case Sequence(filters):
+            parts = (_inside_blocks(scop, f.child, f.statements, blocked) for f in filters)
+            return set().union(*parts)
+        case Mark(name, child):
+            return _inside_blocks(scop, child, names, blocked or name.startswith(BLOCK))
+        case Band() | Domain() | Filter():
+            return _inside_blocks(scop, tree.child, names, blocked)
