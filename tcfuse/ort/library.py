@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.debug import cache_dir, current
-from tcfuse.ort.table import table
+from tcfuse.ort.table import Naming, table
 from tcfuse.targets.base import KernelSource
 from tcfuse.targets.compilers import Compiler, Level, baseline, levels
 from tcfuse.targets.toolchain import Toolchain, Unit
 
 GLUE = Path(__file__).parent / "glue"
+OPERATORS = ("tcf_infer.c", "tcf_node.c", "tcf_register.c", "tcf_run.c")
+DIRECT = ("tcf_direct.c",)
+ALWAYS = ("tcf_memory.c",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +30,17 @@ class CustomOpLibrary:
 
     Attributes:
         path: The shared library.
-        ops: Names of its operators, in the domain ``tcfuse``.
+        ops: Names of its operators.
         digest: SHA-256 of its bytes.
         compiler: What it was built with.
+        domain: The domain of its operators.
     """
 
     path: Path
     ops: tuple[str, ...]
     digest: str
     compiler: Compiler
+    domain: str = "tcfuse"
 
 
 def build_library(
@@ -45,6 +50,8 @@ def build_library(
     *,
     contract: str = "fast",
     built: Sequence[Level] | None = None,
+    naming: Naming | None = None,
+    shell: Sequence[str] = OPERATORS,
 ) -> CustomOpLibrary:
     """Compile and link kernels; ``path`` is either as before or complete.
 
@@ -55,6 +62,8 @@ def build_library(
         contract: ``off`` rounds after every operation; ``fast`` may fuse a multiplication and
             an addition.
         built: Instruction sets to compile for; default: every one of this architecture.
+        naming: What the operators are called; default: as their kernels, in ``tcfuse``.
+        shell: How kernels are called: ``OPERATORS`` of ONNX Runtime, or ``DIRECT``.
 
     Raises:
         ToolchainError: There is no compiler, or it failed.
@@ -65,10 +74,12 @@ def build_library(
     assert unique, "a library needs a kernel"
     assert chosen, "a library needs an instruction set"
     units = [kernel_unit(k, level, contract) for k in unique for level in chosen]
-    objects = toolchain.compile([*units, *shell_units(unique, chosen)])
+    naming = naming or Naming()
+    objects = toolchain.compile([*units, *shell_units(unique, chosen, naming, shell)])
     toolchain.link(objects, path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return CustomOpLibrary(path, tuple(k.name for k in unique), digest, toolchain.compiler)
+    ops = tuple(naming.operator(kernel) for kernel in unique)
+    return CustomOpLibrary(path, ops, digest, toolchain.compiler, naming.domain)
 
 
 def kernel_unit(kernel: KernelSource, level: Level, contract: str = "fast") -> Unit:
@@ -79,11 +90,19 @@ def kernel_unit(kernel: KernelSource, level: Level, contract: str = "fast") -> U
     return Unit(name, text, level, contract=contract)
 
 
-def shell_units(kernels: Sequence[KernelSource], built: Sequence[Level]) -> list[Unit]:
-    """The operator shell and its table, for any machine of the architecture."""
-    texts = {p.name: p.read_text(encoding="utf-8") for p in sorted(GLUE.glob("*.c"))}
-    texts["table.c"] = table(kernels, built)
-    return [
-        Unit(name, text, baseline(), is_kernel=False, contract="off", include=GLUE)
-        for name, text in texts.items()
-    ]
+def shell_units(
+    kernels: Sequence[KernelSource],
+    built: Sequence[Level],
+    naming: Naming | None = None,
+    shell: Sequence[str] = OPERATORS,
+) -> list[Unit]:
+    """The shell around kernels and its table, for any machine of the architecture."""
+    names = (*shell, *ALWAYS)
+    texts = {name: (GLUE / name).read_text(encoding="utf-8") for name in names}
+    texts["table.c"] = table(kernels, built, naming)
+    return [shell_unit(name, text) for name, text in texts.items()]
+
+
+def shell_unit(name: str, text: str) -> Unit:
+    """C that is not a kernel, for any machine of the architecture."""
+    return Unit(name, text, baseline(), is_kernel=False, contract="off", include=GLUE)

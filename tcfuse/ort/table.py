@@ -7,7 +7,8 @@ names that the generated functions declare.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from tcfuse.targets.base import Interface, KernelSource, Port
 from tcfuse.targets.compilers import Level
@@ -17,16 +18,43 @@ N_LEVELS = 3  # TCF_N_LEVELS
 UNKNOWN_BIT = 63
 
 
-def table(kernels: Sequence[KernelSource], levels: Sequence[Level]) -> str:
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """What users of a library know its operators by.
+
+    Attributes:
+        domain: Of every operator.
+        operators: Name of the operator of each kernel; a kernel that lacks has its own.
+        ports: Call the inputs by their names in messages, not by their positions.
+    """
+
+    domain: str = "tcfuse"
+    operators: Mapping[str, str] = field(default_factory=dict)
+    ports: bool = False
+
+    def operator(self, kernel: KernelSource) -> str:
+        """The name of the operator of ``kernel``."""
+        return self.operators.get(kernel.name, kernel.name)
+
+
+def table(
+    kernels: Sequence[KernelSource], levels: Sequence[Level], naming: Naming | None = None
+) -> str:
     """The C text that describes ``kernels``, compiled for ``levels``."""
-    regions = [_region(k, kernel, levels) for k, kernel in enumerate(kernels)]
-    rows = "".join(f"  {_row(k, kernel)},\n" for k, kernel in enumerate(kernels))
+    naming = naming or Naming()
+    regions = [
+        _region(k, kernel, levels, ports=naming.ports) for k, kernel in enumerate(kernels)
+    ]
+    rows = "".join(
+        f"  {_row(k, kernel, naming.operator(kernel))},\n" for k, kernel in enumerate(kernels)
+    )
     return "\n".join(
         (
             '#include "tcf_region.h"\n',
             *regions,
             f"const TcfRegion tcf_regions[] = {{\n{rows}}};\n",
             f"const int tcf_n_regions = {len(kernels)};",
+            f"const char tcf_domain[] = {_quote(naming.domain)};",
             f"TcfOp tcf_ops[TCF_N_LEVELS * {len(kernels)}];\n",
         )
     )
@@ -47,37 +75,37 @@ def origins(interface: Interface) -> dict[str, int]:
     return found
 
 
-def _region(k: int, kernel: KernelSource, levels: Sequence[Level]) -> str:
+def _region(k: int, kernel: KernelSource, levels: Sequence[Level], *, ports: bool) -> str:
     """The functions and arrays of kernel number ``k``."""
     interface = kernel.interface
     assert kernel.phases, f"{kernel.name} has no loop"
     assert re.fullmatch(r"[A-Za-z_]\w*", kernel.name), f"{kernel.name!r} is no identifier"
     names = interface.sizes
     loops = [[f"{p.symbol}_{level.name}" for level in levels] for p in kernel.phases]
-    ports = (f"{{{p.type.dtype.onnx}, {p.type.rank}}}" for p in _ports(interface))
+    kinds = (f"{{{p.type.dtype.onnx}, {p.type.rank}}}" for p in _ports(interface))
     read = origins(interface)
     output_sizes = [size for _, _, size in _dimensions(interface.outputs)]
     parts = [
         f"/* {kernel.name} */",
         *(f"extern TCF_HIDDEN TcfLoop {symbol};" for row in loops for symbol in row),
         _array(f"TcfLoop *const loops_{k}[][TCF_N_LEVELS]", _loop_rows(loops, levels)),
-        _array(f"const TcfPort ports_{k}[]", ports),
+        _array(f"const TcfPort ports_{k}[]", kinds),
         _array(f"const int32_t origins_{k}[]", (str(read.get(name, -1)) for name in names)),
         _array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes)),
         _array(f"const uint64_t dim_needs_{k}[]", _needs(interface, output_sizes)),
         *_derive(k, interface),
-        _agree(k, interface, read),
+        _agree(k, interface, _Places(interface, read, ports=ports)),
         _shape(k, interface, output_sizes),
         _plan(k, kernel),
     ]
     return "\n".join(parts) + "\n"
 
 
-def _row(k: int, kernel: KernelSource) -> str:
+def _row(k: int, kernel: KernelSource, name: str) -> str:
     """The region's entry in the table."""
     interface = kernel.interface
     fields = {
-        "name": f'"{kernel.name}"',
+        "name": _quote(name),
         "n_inputs": len(interface.inputs),
         "n_outputs": len(interface.outputs),
         "n_sizes": len(interface.sizes),
@@ -106,19 +134,46 @@ def _derive(k: int, interface: Interface) -> Iterator[str]:
     yield "}"
 
 
-def _agree(k: int, interface: Interface, read: dict[str, int]) -> str:
+class _Places:
+    """Where sizes come from, in words."""
+
+    def __init__(self, interface: Interface, read: Mapping[str, int], *, ports: bool) -> None:
+        dims = [(i, d) for i, d, _ in _dimensions(interface.inputs)]
+        names = [
+            repr(port.name) if ports else f"input {i}" for i, port in enumerate(interface.inputs)
+        ]
+        self.ports, self.read = ports, read
+        self.meanings = {
+            name: f"dimension {dims[position][1]} of {names[dims[position][0]]}"
+            for name, position in read.items()
+        }
+        for name, expression in interface.derived:
+            formula = expression if ports else _explain(expression, self.meanings)
+            self.meanings[name] = formula if ports else f"({formula})"
+        self.dimensions = [
+            f"dimension {d} of {names[i]}" if ports else f"input {i}, dimension {d}"
+            for i, d in dims
+        ]
+
+    def rule(self, size: Size) -> str:
+        """What a size stands for, as a C literal; ``NULL`` for a number."""
+        if isinstance(size, int):
+            return "NULL"
+        if not self.ports:
+            return _quote(_explain(size, self.meanings))
+        known = [f"{n} is {self.meanings[n]}" for n in size_names([size]) if n in self.meanings]
+        return _quote(f"{size} ({', '.join(known)})" if known else size)
+
+
+def _agree(k: int, interface: Interface, places: _Places) -> str:
     """The function that checks what the inputs' dimensions must be."""
-    places = [f"input {i}, dimension {d}" for i, d, _ in _dimensions(interface.inputs)]
-    meanings = {name: _meaning(places[position]) for name, position in read.items()}
-    for name, expression in interface.derived:
-        meanings[name] = f"({_explain(expression, meanings)})"
     lines: list[str] = []
     expressions: list[Size] = [condition for condition, _ in interface.checks]
     for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
-        if isinstance(size, str) and read.get(size) == position:
+        if isinstance(size, str) and places.read.get(size) == position:
             continue
-        rule = "NULL" if isinstance(size, int) else _quote(_explain(size, meanings))
-        lines.append(f'  TCF_AGREE({position}, {guarded(size)}, "{places[position]}", {rule})')
+        where, rule = _quote(places.dimensions[position]), places.rule(size)
+        lines.append(f"  TCF_AGREE({position}, {guarded(size)}, {where}, {rule})")
         expressions.append(size)
     for condition, sentence in interface.checks:
         lines.append(f"  TCF_REQUIRE({guarded(condition)}, {_quote(sentence)})")
@@ -244,12 +299,6 @@ def _index(names: Sequence[str], size: Size) -> str:
 def _array(declaration: str, values: Iterable[str]) -> str:
     """A static array; C has no empty ones."""
     return f"static {declaration} = {{{', '.join(values) or '0'}}};"
-
-
-def _meaning(place: str) -> str:
-    """``input 1, dimension 2`` as it reads inside a formula."""
-    port, dimension = place.split(", ")
-    return f"{dimension} of {port}"
 
 
 def _explain(expression: str, meanings: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 /* A node of a session: its creation, and its runs up to the loops. */
 #include "tcf_refuse.h"
 #include "tcf_run.h"
+#include "tcf_sizes.h"
 
 /* One node of one session; never changed after its creation, so any number of runs may share it. */
 typedef struct {
@@ -58,10 +59,8 @@ static OrtStatus *read_inputs(const Node *node, OrtKernelContext *context, int64
 /* The value of every size; refuses shapes that the model does not allow. */
 static OrtStatus *bind_sizes(const TcfRegion *region, const int64_t *dims, int64_t *sizes) {
   TcfComplaint complaint = {0};
-  for (int s = 0; s < region->n_sizes; s++)
-    if (region->origins[s] >= 0) sizes[s] = dims[region->origins[s]];
-  if (region->derive) region->derive(sizes);
-  return region->agree(dims, sizes, &complaint) ? NULL : tcf_refuse_dims(region, &complaint);
+  return tcf_bind_sizes(region, dims, sizes, &complaint) ? NULL
+                                                         : tcf_refuse_dims(region, &complaint);
 }
 
 /* Allocate the outputs; `elements` is how many they have together. */
@@ -69,10 +68,9 @@ static OrtStatus *make_outputs(const TcfRegion *region, OrtKernelContext *contex
                                const int64_t *sizes, char **tensors, int64_t *elements) {
   int64_t dims[region->n_output_dims + 1];
   const TcfPort *ports = region->ports + region->n_inputs;
-  region->shape(sizes, dims);
+  TcfComplaint complaint = {0};
   *elements = 0;
-  for (int d = 0; d < region->n_output_dims; d++)
-    if (dims[d] < 0) return tcf_refuse(region, "an output would have a negative size");
+  if (!tcf_output_dims(region, sizes, dims, &complaint)) return tcf_refuse_dims(region, &complaint);
   for (int k = 0, d = 0; k < region->n_outputs; d += ports[k++].rank) {
     OrtValue *value;
     void *data;

@@ -2,6 +2,7 @@
 #ifndef TCF_REFUSE_H
 #define TCF_REFUSE_H
 
+#include "tcf_complain.h"
 #include "tcf_region.h"
 #include "tcf_text.h"
 
@@ -33,18 +34,7 @@ static inline OrtStatus *tcf_refuse_rank(const TcfRegion *region, size_t input, 
 
 static inline OrtStatus *tcf_refuse_dims(const TcfRegion *region, const TcfComplaint *complaint) {
   TcfText text = {0};
-  if (complaint->sentence) return tcf_refuse(region, complaint->sentence);
-  tcf_put(&text, complaint->where);
-  tcf_put(&text, " is ");
-  tcf_put_number(&text, complaint->found);
-  tcf_put(&text, "; the model says it ");
-  if (complaint->rule) {
-    tcf_put(&text, "equals ");
-    tcf_put(&text, complaint->rule);
-    tcf_put(&text, ", which ");
-  }
-  tcf_put(&text, "is ");
-  tcf_put_number(&text, complaint->expected);
+  tcf_put_complaint(&text, complaint);
   return tcf_refuse_text(region, &text);
 }
 

@@ -69,7 +69,15 @@ typedef struct {
 /* The generated table. */
 extern TCF_HIDDEN const TcfRegion tcf_regions[];
 extern TCF_HIDDEN const int tcf_n_regions;
+extern TCF_HIDDEN const char tcf_domain[]; /* of the operators */
 extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered by level */
+
+/* The best level not above `level` that the library was built for; negative: there is none. */
+static inline int tcf_served_level(int level) {
+  if (tcf_n_regions == 0) return -1;
+  while (level >= 0 && !tcf_regions[0].loops[0][level]) level--;
+  return level;
+}
 
 /* Helpers for the expressions in the table. */
 static inline int64_t tcf_min(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -92,10 +100,11 @@ static inline int tcf_disagree(TcfComplaint *complaint, const char *where, int64
     return tcf_disagree(tcf_complaint, where, tcf_dims[position], rule, (int64_t)(expected));
 
 /* A condition over sizes must hold. */
-#define TCF_REQUIRE(condition, text)  \
-  if (!(condition)) {                 \
-    tcf_complaint->sentence = (text); \
-    return 0;                         \
+#define TCF_REQUIRE(condition, text) TCF_REQUIRE_OF(tcf_complaint, condition, text)
+#define TCF_REQUIRE_OF(complaint, condition, text) \
+  if (!(condition)) {                              \
+    (complaint)->sentence = (text);                \
+    return 0;                                      \
   }
 
 /* Callbacks of the shell. */

@@ -102,9 +102,7 @@ static int choose_level(const char *wanted) {
   int level = tcf_cpu_level();
   if (wanted[0] == 'v' && wanted[1] >= '2' && wanted[1] <= '4' && wanted[1] - '2' < level)
     level = wanted[1] - '2';
-  if (tcf_n_regions == 0) return TCF_LEVEL_NONE;
-  while (level >= 0 && !tcf_regions[0].loops[0][level]) level--;
-  return level;
+  return tcf_served_level(level);
 }
 
 /* Whether a list of names separated by commas has this one, or "*" for all. */
@@ -121,7 +119,7 @@ static int listed(const char *list, const char *name) {
 }
 
 static OrtStatus *make_domain(int level, const char *disabled, OrtCustomOpDomain **domain) {
-  TCF_TRY(ORT(CreateCustomOpDomain)("tcfuse", domain));
+  TCF_TRY(ORT(CreateCustomOpDomain)(tcf_domain, domain));
   for (int k = 0; k < tcf_n_regions; k++)
     if (!listed(disabled, tcf_regions[k].name))
       TCF_TRY(ORT(CustomOpDomain_Add)(*domain, &tcf_ops[level * tcf_n_regions + k].abi));

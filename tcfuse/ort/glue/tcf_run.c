@@ -1,14 +1,8 @@
 /* The loops of a region, cut into chunks for the session's thread pool, and their scratch. */
 #include "tcf_run.h"
 
+#include "tcf_chunks.h"
 #include "tcf_refuse.h"
-
-enum {
-  WORK_PER_CHUNK = 40000, /* scalar operations: about 5 us, ten times a dispatch */
-  MOST_CHUNKS = 64,
-  STACK_SCRATCH = 16384, /* bytes */
-  CACHE_LINE = 64,
-};
 
 /* Scratch of chunks that run at the same time together takes at most this, unless one alone needs
  * more. */
@@ -47,9 +41,8 @@ static void run_range(const Job *job, char *local, int64_t begin, int64_t end) {
 static void run_chunk(void *data, size_t index) {
   Job *job = data;
   int64_t k = (int64_t)index;
-  int64_t begin = job->extent / job->chunks * k + job->extent % job->chunks * k / job->chunks;
-  int64_t next = k + 1;
-  int64_t end = job->extent / job->chunks * next + job->extent % job->chunks * next / job->chunks;
+  int64_t begin = tcf_chunk_begin(job->extent, k, job->chunks);
+  int64_t end = tcf_chunk_begin(job->extent, k + 1, job->chunks);
   if (job->local) {
     int part = claim_local(job);
     run_range(job, job->local + part * job->local_bytes, begin, end);
@@ -59,15 +52,6 @@ static void run_chunk(void *data, size_t index) {
     run_range(job, local, begin, end);
   }
 }
-
-/* How many pieces the thread pool gets: as many as have enough work each. */
-static int64_t count_chunks(TcfWork work) {
-  double whole = (double)work.extent * (double)tcf_max(work.cost, 1) / WORK_PER_CHUNK;
-  int64_t most = tcf_min(work.extent, MOST_CHUNKS);
-  return whole < 2 ? 1 : tcf_min(whole < MOST_CHUNKS ? (int64_t)whole : MOST_CHUNKS, most);
-}
-
-static int64_t round_up(int64_t bytes) { return (bytes + CACHE_LINE - 1) & -(int64_t)CACHE_LINE; }
 
 /* What one call needs besides its tensors. */
 typedef struct {
@@ -79,12 +63,13 @@ typedef struct {
 
 /* Sizes of scratch that the stack cannot serve, in whole cache lines. */
 static void plan_scratch(const TcfRegion *region, const TcfScratch *scratch, Plan *plan) {
-  plan->shared_bytes = scratch->shared_bytes > STACK_SCRATCH ? round_up(scratch->shared_bytes) : 0;
-  plan->local_bytes = scratch->local_bytes > STACK_SCRATCH ? round_up(scratch->local_bytes) : 0;
+  int64_t shared = scratch->shared_bytes, local = scratch->local_bytes;
+  plan->shared_bytes = shared > STACK_SCRATCH ? tcf_round_up(shared) : 0;
+  plan->local_bytes = local > STACK_SCRATCH ? tcf_round_up(local) : 0;
   plan->parts = 1;
   if (plan->local_bytes == 0) return;
   for (int p = 0; p < region->n_phases; p++)
-    plan->parts = tcf_max(plan->parts, count_chunks(plan->work[p]));
+    plan->parts = tcf_max(plan->parts, tcf_count_chunks(plan->work[p]));
   plan->parts = tcf_max(1, tcf_min(plan->parts, MOST_LOCAL_BYTES / plan->local_bytes));
 }
 
@@ -103,7 +88,7 @@ static OrtStatus *run_phases(const TcfOp *op, OrtKernelContext *context, char *c
     if (plan->work[p].extent <= 0) continue;
     job.loop = region->loops[p][op->level];
     job.extent = plan->work[p].extent;
-    job.chunks = count_chunks(plan->work[p]);
+    job.chunks = tcf_count_chunks(plan->work[p]);
     if (job.chunks == 1) {
       run_chunk(&job, 0);
     } else {
@@ -126,9 +111,9 @@ OrtStatus *tcf_run(const TcfOp *op, OrtKernelContext *context, char *const *tens
   OrtAllocator *allocator;
   TCF_TRY(ORT(KernelContext_GetAllocator)(context, tcf_cpu_memory, &allocator));
   char *memory = allocator->Alloc(allocator, (size_t)(bytes + CACHE_LINE));
-  OrtStatus *status =
-      memory ? run_phases(op, context, tensors, sizes, &plan, (char *)round_up((int64_t)memory))
-             : tcf_refuse(op->region, "there is no memory for scratch");
+  char *heap = (char *)tcf_round_up((int64_t)memory);
+  OrtStatus *status = memory ? run_phases(op, context, tensors, sizes, &plan, heap)
+                             : tcf_refuse(op->region, "there is no memory for scratch");
   if (memory) allocator->Free(allocator, memory);
   ORT(ReleaseAllocator)(allocator);
   return status;

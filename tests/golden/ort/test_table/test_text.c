@@ -47,4 +47,5 @@ const TcfRegion tcf_regions[] = {
 };
 
 const int tcf_n_regions = 1;
+const char tcf_domain[] = "tcfuse";
 TcfOp tcf_ops[TCF_N_LEVELS * 1];

@@ -1,0 +1,71 @@
+"""From a checked definition to its kernel: in kernel form, through the cache, in the worker."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.kernels import CompiledKernel, compile_cached
+from tcfuse.options import MappingOptions
+from tcfuse.ort.direct import DirectBuild, DirectKernel
+from tcfuse.store import Store
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.kernel_form import kernel_form
+from tcfuse.tc.sema import check
+
+_WORKER = threading.Lock()  # there is one process that compiles
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the layers of one text are compiled and called.
+
+    Attributes:
+        options: Knobs of every kernel.
+        sizes: Values of size names that are fixed.
+        threads: Parts of a call that run at the same time, at most.
+        quiet: Do not tell what is compiled.
+    """
+
+    options: MappingOptions = field(default_factory=MappingOptions)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    threads: int = 1
+    quiet: bool = False
+
+
+def compile_definition(
+    checked: CheckedDef, options: MappingOptions, store: Store | None = None
+) -> CompiledKernel:
+    """The kernel of any checked definition, from the cache if it was compiled before.
+
+    Raises:
+        UnsupportedError: It is beyond the compiler; the sentence names the definition.
+    """
+    name = checked.definition.name
+    try:
+        form = kernel_form(checked)
+        ready = check(form.definition, sizes=form.interface.sizes)
+        with _WORKER:
+            return compile_cached(
+                ready, form.interface, name, options, store or Store.default()
+            )
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{name}: {error}") from None
+
+
+def contract_of(options: MappingOptions) -> str:
+    """Whether a multiplication and an addition may be one rounding."""
+    return "off" if options.numerics == "strict" else "fast"
+
+
+def load_definition(checked: CheckedDef, options: MappingOptions) -> tuple[DirectKernel, bool]:
+    """A definition's kernel in this process, and whether it had to be built.
+
+    Raises:
+        UnsupportedError: It is beyond the compiler.
+        ToolchainError: There is no compiler, or it failed.
+    """
+    kernel = compile_definition(checked, options)
+    return DirectBuild(kernel.source, contract_of(options)).load()

@@ -1,0 +1,112 @@
+"""``tcfuse.define``: the text of Tensor Comprehensions in, functions out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tcfuse.errors import InputError, OptionError
+from tcfuse.layers.compiling import Settings
+from tcfuse.layers.layer import Layer
+from tcfuse.options import MappingOptions
+from tcfuse.tc.fixing import with_sizes
+from tcfuse.tc.parser import parse_file
+from tcfuse.tc.sema import check
+
+
+class Layers:
+    """The definitions of one text, each a function: ``ops.softmax(x)``, ``ops["softmax"](x)``.
+
+    It is iterated by name; every attribute is a definition.
+    """
+
+    __slots__ = ("_layers",)
+
+    def __init__(self, layers: Mapping[str, Layer]) -> None:
+        self._layers = dict(layers)
+
+    def __getitem__(self, name: str) -> Layer:
+        if name not in self._layers:
+            raise KeyError(_unknown(name, self._layers))
+        return self._layers[name]
+
+    def __getattr__(self, name: str) -> Layer:
+        if name.startswith("__") or name not in self._layers:
+            raise AttributeError(_unknown(name, self._layers))
+        return self._layers[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layers)
+
+    def __len__(self) -> int:
+        return len(self._layers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._layers
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._layers]
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self._layers.values()))
+
+
+def define(
+    text: str | Path,
+    *,
+    sizes: Mapping[str, int] | None = None,
+    options: MappingOptions | None = None,
+    threads: int = 1,
+    quiet: bool = False,
+    **knobs: Any,
+) -> Layers:
+    """The definitions of ``text`` as functions of arrays.
+
+    They take NumPy arrays and whatever offers its memory on the CPU through DLPack; element
+    types must be those of the definition, and shapes are checked.  The results are tensors of
+    the library that all inputs come from, else NumPy arrays.  A definition is compiled at its
+    first call, which says so on standard error; later calls, and later processes, find it.
+
+    Args:
+        text: One or more definitions, or the path of a file with them.
+        sizes: Values of size names to fix, which makes kernels for these alone; a size that no
+            input shows must be fixed.
+        options: Knobs of every kernel.
+        threads: How many threads a call may use.
+        quiet: Do not say what is compiled.
+        knobs: Single knobs by name, for example ``numerics="strict"``.
+
+    Raises:
+        TcError: The text is ill-formed; the message points at the place.
+        OptionError: There is no such knob, size or number of threads.
+    """
+    if threads < 1:
+        raise OptionError(f"threads is {threads}; at least one runs a kernel")
+    if options is not None and knobs:
+        raise OptionError(f"give either options= or single knobs ({', '.join(knobs)})")
+    chosen = options or MappingOptions.of(**knobs)
+    source, filename = read(text)
+    settings = Settings(chosen, threads, quiet)
+    definitions = with_sizes(parse_file(source, filename), sizes or {})
+    checked = [check(definition, affine=False) for definition in definitions]
+    return Layers({c.definition.name: Layer(c, settings) for c in checked})
+
+
+def read(text: str | Path) -> tuple[str, str]:
+    """The text of definitions and the name of the file it came from.
+
+    Raises:
+        InputError: The file cannot be read.
+    """
+    if isinstance(text, str):
+        return text, "<tc>"
+    try:
+        return text.read_text(encoding="utf-8"), str(text)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"{text}: cannot be read: {reason}") from None
+
+
+def _unknown(name: str, known: Mapping[str, Layer]) -> str:
+    return f"no definition {name!r}; definitions are {', '.join(known) or 'none'}"

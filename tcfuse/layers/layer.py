@@ -1,0 +1,190 @@
+"""A definition as a function: compiled at its first call, then a matter of microseconds."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcfuse.errors import InputError, TcError
+from tcfuse.interface import Port
+from tcfuse.layers.arguments import Target, given_outputs, input_array, output_target
+from tcfuse.layers.compiling import Settings, load_definition
+from tcfuse.layers.describe import describe, signature
+from tcfuse.layers.dlpack import give, library_of
+from tcfuse.layers.running import run
+from tcfuse.ort.direct import DirectKernel, Plan
+from tcfuse.tc.binding import bind_sizes
+from tcfuse.tc.checked import CheckedDef
+
+MOST_PLANS = 256  # combinations of shapes that a layer remembers
+
+Dims = tuple[int, ...]
+
+
+class Layer:
+    """One definition, as a function of arrays.
+
+    It takes the parameters in order or by name, and returns the output, or a tuple when the
+    definition returns several.  ``out=`` is an array, or a tuple of arrays, to write to.
+    """
+
+    def __init__(self, checked: CheckedDef, settings: Settings) -> None:
+        self.__name__ = self.__qualname__ = checked.definition.name
+        self.__doc__ = describe(checked)
+        self.__signature__ = _signature(checked)
+        self.checked, self.settings = checked, settings
+        self._inputs, self._outputs = (
+            tuple(Port(name, checked.tensors[name]) for name in names)
+            for names in (checked.inputs, checked.outputs)
+        )
+        self._kinds = tuple((port.type.dtype.numpy, port.type.rank) for port in self._inputs)
+        self._updated = tuple(name in checked.inout for name in checked.outputs)
+        self._kernel: DirectKernel | None = None
+        self._plans: dict[Dims, Plan] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return signature(self.checked)
+
+    def __call__(self, *arguments: Any, out: Any = None, **named: Any) -> Any:
+        """The outputs for those inputs."""
+        if named or len(arguments) != len(self._inputs):
+            arguments = self._in_order(arguments, named)
+        arrays, dims = self._arrays(arguments)
+        kernel = self._kernel or self.compile()
+        if out is not None or any(self._updated):
+            return self._into(out, kernel, arrays, dims)
+        plan = self._plans.get(dims) or self._plan(kernel, dims, arrays)
+        results = [
+            np.empty(shape, port.type.dtype.numpy)
+            for shape, port in zip(plan.shapes, self._outputs, strict=True)
+        ]
+        self._run(kernel, plan, dims, (*arrays, *results))
+        if (library := library_of(arguments)) is not None:
+            results = [give(result, library) for result in results]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def compile(self) -> DirectKernel:
+        """Compile now; else the first call does it.
+
+        Raises:
+            UnsupportedError: The definition is beyond the compiler.
+            ToolchainError: There is no compiler, or it failed.
+        """
+        with self._lock:
+            if self._kernel is None:
+                start = time.perf_counter()
+                self._kernel, fresh = load_definition(self.checked, self.settings.options)
+                if fresh and not self.settings.quiet:
+                    took = time.perf_counter() - start
+                    sys.stderr.write(f"tcfuse: {self.__name__} compiled in {took:.1f} s\n")
+            return self._kernel
+
+    def _into(
+        self, out: Any, kernel: DirectKernel, arrays: list[np.ndarray], dims: Dims
+    ) -> Any:
+        """Fill the caller's arrays, and new ones where it gave none."""
+        given = given_outputs(out, self._outputs)
+        for port, value, updated in zip(self._outputs, given, self._updated, strict=True):
+            if updated and value is None:
+                raise TcError(
+                    f"{self.__name__} starts from what {port.name!r} holds; "
+                    "pass that array as out="
+                )
+            if updated:
+                start = input_array(value, port)
+                self._check(port, start, arrays)
+                arrays.append(start.copy())
+                dims += start.shape
+        plan = self._plans.get(dims) or self._plan(kernel, dims, arrays)
+        targets: list[Target] = []
+        others = list(arrays)
+        for port, value, shape in zip(self._outputs, given, plan.shapes, strict=True):
+            targets.append(output_target(value, port, shape, others))
+            others.append(targets[-1].memory)
+        self._run(kernel, plan, dims, (*arrays, *(target.array for target in targets)))
+        for target in targets:
+            target.finish()
+        results = tuple(target.returned for target in targets)
+        return results[0] if len(results) == 1 else results
+
+    def _run(
+        self, kernel: DirectKernel, plan: Plan, dims: Dims, tensors: Sequence[np.ndarray]
+    ) -> None:
+        if not run(kernel, plan, dims, tensors, self.settings.threads):
+            raise InputError(f"{self.__name__}: an index is out of range")
+
+    def _arrays(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], Dims]:
+        """The inputs as a kernel takes them, and all their dimensions."""
+        arrays: list[np.ndarray] = []
+        dims: Dims = ()
+        for position, (dtype, rank) in enumerate(self._kinds):
+            array = arguments[position]
+            plain = type(array) is np.ndarray and array.dtype == dtype
+            if not (plain and array.flags.c_contiguous and array.flags.aligned):
+                array = input_array(array, self._inputs[position])
+            if array.ndim != rank or array.dtype != dtype:
+                self._check(self._inputs[position], array, arrays)
+            arrays.append(array)
+            dims += array.shape
+        return arrays, dims
+
+    def _check(self, port: Port, array: np.ndarray, before: Sequence[np.ndarray]) -> None:
+        """Raise unless an array has the port's element type and rank."""
+        del before
+        if array.dtype != port.type.dtype.numpy:
+            expected = port.type.dtype.tc
+            raise TcError(
+                f"{self.__name__}: expected type {expected} but found {array.dtype} "
+                f"for {port.name!r}"
+            )
+        if array.ndim != port.type.rank:
+            raise TcError(
+                f"{self.__name__}: expected a tensor with {port.type.rank} dimensions but "
+                f"found {array.ndim} for {port.name!r}"
+            )
+
+    def _plan(self, kernel: DirectKernel, dims: Dims, arrays: Sequence[np.ndarray]) -> Plan:
+        """What a call needs, found once for each combination of shapes."""
+        plan = kernel.plan(dims)
+        if plan is None:
+            inputs = dict(zip(self.checked.inputs, arrays, strict=False))
+            bind_sizes(self.checked, inputs, {})
+            raise TcError(f"{self.__name__}: {kernel.complaint(dims)}")
+        if len(self._plans) >= MOST_PLANS:
+            self._plans.clear()
+        self._plans[dims] = plan
+        return plan
+
+    def _in_order(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The inputs in the order of the parameters."""
+        names = self.checked.inputs
+        found = dict(zip(names, arguments, strict=False))
+        problem = ""
+        if len(arguments) > len(names):
+            problem = f"{len(arguments)}"
+        for name, value in named.items():
+            if name not in names:
+                problem = f"{name!r}"
+            elif name in found:
+                problem = f"{name!r} twice"
+            found[name] = value
+        if not problem and len(found) < len(names):
+            problem = f"{len(found)}; {', '.join(n for n in names if n not in found)} missing"
+        if problem:
+            expected = f"{len(names)} inputs ({', '.join(names)})" if names else "no input"
+            raise TcError(f"{self.__name__}: expected {expected} but found {problem}")
+        return tuple(found[name] for name in names)
+
+
+def _signature(checked: CheckedDef) -> inspect.Signature:
+    """What ``help`` and editors show; a parameter that is no Python name is positional."""
+    kinds = inspect.Parameter
+    given = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in checked.inputs]
+    return inspect.Signature([*given, kinds("out", kinds.KEYWORD_ONLY, default=None)])
