@@ -1,7 +1,7 @@
 """Fuses subgraphs of ONNX models into polyhedrally compiled ONNX Runtime operators.
 
 ``optimize`` makes a model faster; ``session`` and ``session_options`` run the result in ONNX
-Runtime.  The names load what they need when they are first used.
+Runtime.  ``define`` turns the mathematics of a layer into a function.  The names load what they need when they are first used.
 """
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tcfuse.layers.define import Layers, define
     from tcfuse.ort.session import session, session_options
     from tcfuse.pipeline import optimize
     from tcfuse.result import Result
 
-__all__ = ["Result", "optimize", "session", "session_options"]
+__all__ = ["Layers", "Result", "define", "optimize", "session", "session_options"]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless asked for
 
 _HOMES = {
+    "define": "tcfuse.layers.define",
+    "Layers": "tcfuse.layers.define",
     "optimize": "tcfuse.pipeline",
     "Result": "tcfuse.result",
     "session": "tcfuse.ort.session",

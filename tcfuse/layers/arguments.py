@@ -77,6 +77,11 @@ class Target:
     given: np.ndarray | None
     returned: Any
 
+    @property
+    def memory(self) -> np.ndarray:
+        """The array that ends up written."""
+        return self.array if self.given is None else self.given
+
     def finish(self) -> None:
         """Bring what was computed aside to its place."""
         if self.given is not None and self.given is not self.array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcfuse.errors import UnsupportedError
@@ -24,13 +23,11 @@ class Settings:
 
     Attributes:
         options: Knobs of every kernel.
-        sizes: Values of size names that are fixed.
         threads: Parts of a call that run at the same time, at most.
         quiet: Do not tell what is compiled.
     """
 
     options: MappingOptions = field(default_factory=MappingOptions)
-    sizes: Mapping[str, int] = field(default_factory=dict)
     threads: int = 1
     quiet: bool = False
 

@@ -10,9 +10,8 @@ from tcfuse.errors import InputError, OptionError
 from tcfuse.layers.compiling import Settings
 from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
-from tcfuse.tc.fixing import with_sizes
+from tcfuse.tc.fixing import check_with_sizes
 from tcfuse.tc.parser import parse_file
-from tcfuse.tc.sema import check
 
 
 class Layers:
@@ -85,12 +84,11 @@ def define(
         raise OptionError(f"threads is {threads}; at least one runs a kernel")
     if options is not None and knobs:
         raise OptionError(f"give either options= or single knobs ({', '.join(knobs)})")
-    chosen = options or MappingOptions.of(**knobs)
+    chosen = options or MappingOptions.of(knobs)
     source, filename = read(text)
     settings = Settings(chosen, threads, quiet)
-    definitions = with_sizes(parse_file(source, filename), sizes or {})
-    checked = [check(definition, affine=False) for definition in definitions]
-    return Layers({c.definition.name: Layer(c, settings) for c in checked})
+    definitions = check_with_sizes(parse_file(source, filename), sizes or {})
+    return Layers({c.definition.name: Layer(c, settings) for c in definitions})
 
 
 def read(text: str | Path) -> tuple[str, str]:

@@ -44,7 +44,7 @@ class Layer:
             for names in (checked.inputs, checked.outputs)
         )
         self._kinds = tuple((port.type.dtype.numpy, port.type.rank) for port in self._inputs)
-        self._updated = tuple(name in checked.inout for name in checked.outputs)
+        self._updated = tuple(name in getattr(checked, "inout", ()) for name in checked.outputs)
         self._kernel: DirectKernel | None = None
         self._plans: dict[Dims, Plan] = {}
         self._lock = threading.Lock()

@@ -1,0 +1,122 @@
+"""Definitions with numbers in place of some of their sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tcfuse.errors import OptionError
+from tcfuse.tc.ast import (
+    Access,
+    Binary,
+    Call,
+    Cast,
+    Comprehension,
+    Const,
+    Def,
+    Expr,
+    Param,
+    Select,
+    Unary,
+    Var,
+    fold,
+)
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.linear import Linear, linear_of_size
+from tcfuse.tc.sema import check
+from tcfuse.types import Size, TensorType
+
+
+def check_with_sizes(
+    definitions: Sequence[Def], sizes: Mapping[str, int]
+) -> tuple[CheckedDef, ...]:
+    """Every definition checked, with the sizes of those names being these numbers.
+
+    Raises:
+        TcError: A definition is ill-formed, or not a definition for these numbers.
+        OptionError: No definition has a size of such a name, or a number is negative.
+    """
+    checked = tuple(check(definition, affine=False) for definition in definitions)
+    for name, value in sizes.items():
+        if value < 0:
+            raise OptionError(f"size {name} is {value}; a size is not negative")
+        if not any(name in c.sizes for c in checked):
+            known = dict.fromkeys(size for c in checked for size in c.sizes)
+            raise OptionError(f"no size {name!r}; sizes are {', '.join(known) or 'none'}")
+    if not sizes:
+        return checked
+    return tuple(
+        check(
+            with_sizes(c.definition, {n: v for n, v in sizes.items() if n in c.sizes}),
+            affine=False,
+        )
+        for c in checked
+    )
+
+
+def with_sizes(definition: Def, sizes: Mapping[str, int]) -> Def:
+    """``definition`` with numbers for those size names.
+
+    Args:
+        definition: Checked: no other thing in it has the name of a size.
+        sizes: Numbers by name.
+    """
+    if not sizes:
+        return definition
+    return replace(
+        definition,
+        params=tuple(_param(param, sizes) for param in definition.params),
+        returns=tuple(_param(param, sizes) for param in definition.returns),
+        body=tuple(_statement(statement, sizes) for statement in definition.body),
+    )
+
+
+def _param(param: Param, sizes: Mapping[str, int]) -> Param:
+    if param.type is None:
+        return param
+    shape = tuple(_size(size, sizes) for size in param.type.shape)
+    return replace(param, type=TensorType(param.type.dtype, shape))
+
+
+def _size(size: Size, sizes: Mapping[str, int]) -> Size:
+    form = linear_of_size(size)
+    assert form is not None, f"checked: {size}"
+    for name, value in sizes.items():
+        if factor := form.coefficient(name):
+            form = form.without(name) + Linear.of(factor * value)
+    return form.size
+
+
+def _statement(statement: Comprehension, sizes: Mapping[str, int]) -> Comprehension:
+    return replace(
+        statement,
+        value=_expr(statement.value, sizes),
+        ranges=tuple(
+            replace(r, low=_expr(r.low, sizes), high=_expr(r.high, sizes))
+            for r in statement.ranges
+        ),
+        lets=tuple(replace(let, value=_expr(let.value, sizes)) for let in statement.lets),
+        exists=tuple(_expr(e, sizes) for e in statement.exists),
+    )
+
+
+def _expr(expr: Expr, sizes: Mapping[str, int]) -> Expr:
+    def combine(node: Expr, operands: tuple[Expr, ...]) -> Expr:
+        match node:
+            case Var(name) if name in sizes:
+                return Const(sizes[name], node.span)
+            case Access():
+                return replace(node, subscripts=operands)
+            case Call():
+                return replace(node, arguments=operands)
+            case Unary() | Cast():
+                return replace(node, operand=operands[0])
+            case Binary():
+                return replace(node, left=operands[0], right=operands[1])
+            case Select():
+                then, otherwise = operands[1:]
+                return replace(node, condition=operands[0], then=then, otherwise=otherwise)
+            case _:
+                return node
+
+    return fold(expr, combine)
