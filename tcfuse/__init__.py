@@ -1,7 +1,8 @@
 """Fuses subgraphs of ONNX models into polyhedrally compiled ONNX Runtime operators.
 
 ``optimize`` makes a model faster; ``session`` and ``session_options`` run the result in ONNX
-Runtime.  ``define`` turns the mathematics of a layer into a function.  The names load what they need when they are first used.
+Runtime.  ``define`` turns the mathematics of a layer into a function.  The names load what they
+need when they are first used.
 """
 
 from __future__ import annotations

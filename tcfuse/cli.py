@@ -19,6 +19,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tcfuse import debug
+from tcfuse.commands import own_layers
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.errors import OptionError, TcfuseError, VerificationError
 from tcfuse.options import MappingOptions
@@ -227,6 +228,9 @@ def doctor() -> int:
     from tcfuse.commands.doctor import run
 
     return run()
+
+
+own_layers.add_to(app)
 
 
 def _log(verbose: int) -> None:

@@ -16,7 +16,7 @@ from tcfuse.debug import cache_dir, current
 from tcfuse.errors import InputError, OptionError, TcfuseError
 from tcfuse.kernels import CompiledKernel
 from tcfuse.layers.compiling import compile_definition, contract_of
-from tcfuse.layers.model import model_of
+from tcfuse.layers.model import is_model_of, model_of
 from tcfuse.layers.operator import Operator
 from tcfuse.layers.page import page
 from tcfuse.options import MappingOptions
@@ -103,7 +103,7 @@ def build_layers(
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcfuse-") as folder:
             _write(operators, Path(folder), target.name, options, show)
-            models = _move(Path(folder), target)
+            models = _move(Path(folder), target, operators)
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{target}: cannot be written: {reason}") from None
@@ -194,13 +194,18 @@ def _check(model: Path, library: Path) -> None:
         raise InputError(f"{model.name}: ONNX Runtime does not load it: {error}") from None
 
 
-def _move(folder: Path, target: Path) -> tuple[Path, ...]:
-    """Move everything into place; the models."""
-    made = sorted((folder / target.name).iterdir())
+def _move(folder: Path, target: Path, operators: Sequence[Operator]) -> tuple[Path, ...]:
+    """Move everything into place, and delete models of operators that are no more."""
     target.mkdir(exist_ok=True)
     for suffix in (".so", ".md"):
         _with(folder / target.name, suffix).replace(_with(target, suffix))
-    return tuple(model.replace(target / model.name) for model in made)
+    models = tuple(target / f"{operator.name}.onnx" for operator in operators)
+    for model in models:
+        (folder / target.name / model.name).replace(model)
+    for other in sorted(target.glob("*.onnx")):
+        if other not in models and is_model_of(other, operators[0].domain):
+            other.unlink()
+    return models
 
 
 def _with(path: Path, suffix: str) -> Path:

@@ -16,10 +16,15 @@ def signature(checked: CheckedDef) -> str:
     return f"{checked.definition.name}({inputs}) -> ({outputs})"
 
 
+def updated(checked: CheckedDef) -> tuple[str, ...]:
+    """Outputs that start from what the caller's arrays hold."""
+    return tuple(getattr(checked, "inout", ()))
+
+
 def where_sizes_come_from(checked: CheckedDef) -> dict[str, str]:
     """For each size name, the dimension it is; ``sizes=`` for one that no input shows."""
     found: dict[str, str] = {}
-    for names in (checked.inputs, getattr(checked, "inout", ())):
+    for names in (checked.inputs, updated(checked)):
         for name in names:
             for axis, size in enumerate(checked.tensors[name].shape):
                 if isinstance(size, str) and size in checked.sizes:
@@ -31,7 +36,8 @@ def where_sizes_come_from(checked: CheckedDef) -> dict[str, str]:
 
 def names_in_sums(checked: CheckedDef) -> tuple[str, ...]:
     """Size names in the dimensions of the inputs, those in sums included."""
-    shapes = (checked.tensors[name].shape for name in (*checked.inputs, *getattr(checked, "inout", ())))
+    names = (*checked.inputs, *updated(checked))
+    shapes = (checked.tensors[name].shape for name in names)
     return size_names(size for shape in shapes for size in shape)
 
 
@@ -45,7 +51,7 @@ def describe(checked: CheckedDef) -> str:
     parts = [signature(checked)]
     parts.append(_section("Inputs", {n: _kind(checked.tensors[n]) for n in checked.inputs}))
     outputs = {name: _kind(checked.tensors[name]) for name in checked.outputs}
-    for name in getattr(checked, "inout", ()):
+    for name in updated(checked):
         outputs[name] += "; starts from what out= holds"
     parts.append(_section("Outputs", outputs))
     parts.append(_section("Sizes", where_sizes_come_from(checked)))

@@ -103,7 +103,7 @@ def _array(tensor: _Tensor, owner: object, what: str) -> np.ndarray:
     n_bytes = sum(step for step in steps if step > 0) - first + dtype.itemsize
     address = tensor.data + tensor.byte_offset + first
     memory = (ctypes.c_char * n_bytes).from_address(address)
-    memory.owner = owner  # type: ignore[attr-defined]  # the array holds the memory
+    memory.owner = owner  # the array holds the memory
     return np.ndarray(shape, dtype, memory, -first, strides)
 
 
@@ -124,7 +124,8 @@ def _dtype(tensor: _Tensor, what: str) -> np.dtype:
         if tensor.code == BOOL and tensor.bits == 8:
             return np.dtype(np.bool_)
         if tensor.code in KINDS and tensor.bits in (8, 16, 32, 64):
-            return np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
+            found: np.dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
+            return found
     raise InputError(
         f"{what} has elements of DLPack type {tensor.code} with {tensor.bits} bits, "
         "which no definition takes"
@@ -132,9 +133,11 @@ def _dtype(tensor: _Tensor, what: str) -> np.dtype:
 
 
 def library_of(values: Sequence[object]) -> Any:
-    """The module with ``from_dlpack`` that all ``values`` come from; ``None``: there is none."""
+    """The module that all arrays among ``values`` come from, if it has ``from_dlpack``."""
     found: Any = None
     for value in values:
+        if isinstance(value, bool | int | float):
+            continue
         if type(value) is np.ndarray or not is_tensor(value):
             return None
         module = _module(value)

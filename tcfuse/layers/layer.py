@@ -15,7 +15,7 @@ from tcfuse.errors import InputError, TcError
 from tcfuse.interface import Port
 from tcfuse.layers.arguments import Target, given_outputs, input_array, output_target
 from tcfuse.layers.compiling import Settings, load_definition
-from tcfuse.layers.describe import describe, signature
+from tcfuse.layers.describe import describe, signature, updated
 from tcfuse.layers.dlpack import give, library_of
 from tcfuse.layers.running import run
 from tcfuse.ort.direct import DirectKernel, Plan
@@ -44,7 +44,7 @@ class Layer:
             for names in (checked.inputs, checked.outputs)
         )
         self._kinds = tuple((port.type.dtype.numpy, port.type.rank) for port in self._inputs)
-        self._updated = tuple(name in getattr(checked, "inout", ()) for name in checked.outputs)
+        self._updated = tuple(name in updated(checked) for name in checked.outputs)
         self._kernel: DirectKernel | None = None
         self._plans: dict[Dims, Plan] = {}
         self._lock = threading.Lock()
@@ -91,13 +91,13 @@ class Layer:
     ) -> Any:
         """Fill the caller's arrays, and new ones where it gave none."""
         given = given_outputs(out, self._outputs)
-        for port, value, updated in zip(self._outputs, given, self._updated, strict=True):
-            if updated and value is None:
+        for port, value, starts in zip(self._outputs, given, self._updated, strict=True):
+            if starts and value is None:
                 raise TcError(
                     f"{self.__name__} starts from what {port.name!r} holds; "
                     "pass that array as out="
                 )
-            if updated:
+            if starts:
                 start = input_array(value, port)
                 self._check(port, start, arrays)
                 arrays.append(start.copy())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import onnx_ir as ir
+from google.protobuf.message import DecodeError
 
 from tcfuse.interface import Port
 from tcfuse.layers.operator import Operator
 
+PRODUCER = "tcfuse"
 IR_VERSION, OPSET = 8, 17  # what the oldest ONNX Runtime that runs the operators reads
 
 
@@ -31,8 +35,18 @@ def model_of(operator: Operator) -> ir.Model:
         name=operator.name,
     )
     text = str(operator.checked.definition)
-    node.metadata_props["tcfuse.tc"] = text
-    return ir.Model(graph, ir_version=IR_VERSION, producer_name="tcfuse", doc_string=text)
+    return ir.Model(graph, ir_version=IR_VERSION, producer_name=PRODUCER, doc_string=text)
+
+
+def is_model_of(path: Path, domain: str) -> bool:
+    """Whether a file is a model that ``model_of`` made for an operator of that domain."""
+    try:
+        model = ir.load(path)
+    except (OSError, ValueError, DecodeError):
+        return False
+    nodes = list(model.graph)
+    ours = model.producer_name == PRODUCER and len(nodes) == 1
+    return ours and nodes[0].domain == domain
 
 
 def _value(port: Port) -> ir.Value:

@@ -11,7 +11,7 @@ from tcfuse.layers.operator import Operator
 HEAD = """# {name}
 
 `{name}.so` holds {count} for ONNX Runtime 1.17 and newer, in the domain `{domain}`, version 1.
-`{name}/` holds a model of each. Sizes with a name are known when the operator runs: one library serves all.
+`{name}/` holds a model of each. Sizes with a name are known when the operator runs.
 
 In Python (any other language has the same call):
 
@@ -23,8 +23,8 @@ options.register_custom_ops_library("{name}.so")
 session = onnxruntime.InferenceSession("{name}/{first}.onnx", options)
 ```
 
-A session takes one library of each domain. The operators stand beside any others of a model; a node is added like
-this:
+A session takes one library of each domain. The operators stand beside any others of a model; a
+node is made like this:
 
 ```python
 import onnx_ir as ir
@@ -61,12 +61,12 @@ def _operator(operator: Operator) -> str:
     if conditions := preconditions(checked):
         parts.append("Checked in every run, which fails unless they hold:")
         parts += ["", *(f"* `{condition}`" for condition in conditions), ""]
-    parts += ["```", str(checked.definition), "```", ""]
+    parts += ["```", str(checked.definition).rstrip(), "```", ""]
     return "\n".join(parts)
 
 
 def _table(operator: Operator) -> Iterable[str]:
-    yield "| tensor | type | |"
+    yield "| tensor | type | place |"
     yield "|---|---|---|"
     declared = set(operator.checked.inputs)
     for k, port in enumerate(operator.inputs):

@@ -139,9 +139,8 @@ class _Places:
 
     def __init__(self, interface: Interface, read: Mapping[str, int], *, ports: bool) -> None:
         dims = [(i, d) for i, d, _ in _dimensions(interface.inputs)]
-        names = [
-            repr(port.name) if ports else f"input {i}" for i, port in enumerate(interface.inputs)
-        ]
+        inputs = enumerate(interface.inputs)
+        names = [repr(port.name) if ports else f"input {i}" for i, port in inputs]
         self.ports, self.read = ports, read
         self.meanings = {
             name: f"dimension {dims[position][1]} of {names[dims[position][0]]}"

@@ -1,0 +1,80 @@
+"""``tcfuse build``: a file of definitions in, a library of ONNX operators out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tcfuse.commands.progress import print_table, progress
+from tcfuse.commands.tc_file import chosen, definitions_of
+from tcfuse.errors import InputError, OptionError
+from tcfuse.options import MappingOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is built and where it goes."""
+
+    file: Path
+    output: Path | None
+    functions: tuple[str, ...]
+    sizes: tuple[str, ...]
+    quiet: bool
+
+    @property
+    def target(self) -> Path:
+        """The path of what is written, without a suffix."""
+        output = self.output or self.file.with_suffix("")
+        target = output.with_suffix("") if output.suffix == ".so" else output
+        if not target.name or (target.exists() and not target.is_dir()):
+            raise InputError(f"{target}: a file is in the way of the models; use another -o")
+        return target
+
+
+def run(
+    order: Order,
+    naming: tuple[str | None, str, Sequence[str]],
+    mapping: MappingOptions,
+    keep_going: bool,
+) -> int:
+    """Build, print a table of the operators; the exit status.
+
+    Args:
+        order: What and where.
+        naming: Domain, prefix, and ``OLD=NEW`` for single operators.
+        mapping: Knobs of every kernel.
+        keep_going: Leave out what cannot be compiled; the exit status then is 1.
+    """
+    from tcfuse.layers.build import BuildOptions, build_layers
+    from tcfuse.layers.describe import signature
+
+    domain, prefix, renamed = naming
+    options = BuildOptions(domain, prefix, parse_names(renamed), mapping, keep_going)
+    definitions = definitions_of(order.file, order.sizes)
+    wanted = tuple(chosen(definitions, name) for name in order.functions) or definitions
+    with progress(order.quiet) as show:
+        built = build_layers(wanted, order.target, options, show)
+    for name, reason in built.failed.items():
+        print(f"error: {name} was left out: {reason}", file=sys.stderr)
+    if not order.quiet:
+        rows = ((o.name, o.domain, signature(o.checked)) for o in built.operators)
+        print_table(("operator", "domain", "definition"), rows)
+        print(f"{built.library}: {len(built.operators)} operators, described in {built.page}")
+    return int(bool(built.failed))
+
+
+def parse_names(texts: Sequence[str]) -> dict[str, str]:
+    """``["softmax=Softmax"]`` as a mapping.
+
+    Raises:
+        OptionError: An item is not ``OLD=NEW``.
+    """
+    names: dict[str, str] = {}
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not (old and new):
+            raise OptionError(f"--name {text!r} is not OLD=NEW, for example --name f=MyLayer")
+        names[old] = new
+    return names

@@ -1,0 +1,135 @@
+"""The command lines of ``tcfuse build`` and ``tcfuse run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tcfuse.commands.knobs import with_knobs
+from tcfuse.options import MappingOptions
+
+File = Annotated[Path, typer.Argument(metavar="FILE.tc", help="Tensor Comprehensions.")]
+Size = Annotated[
+    list[str] | None,
+    typer.Option("--size", metavar="N=8", help="Fix a size to a number; repeatable."),
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
+Numerics = Annotated[
+    str | None,
+    typer.Option(metavar="strict|default|fast", help="How freely to round and reorder."),
+]
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    examples = (
+        "tcfuse build layers.tc -o layers",
+        "tcfuse build layers.tc -f softmax --domain my.domain --prefix My",
+    )
+    app.command(epilog=_examples(*examples))(with_knobs(build))
+    examples = (
+        "tcfuse run layers.tc -f softmax -i X=x.npy -o Y=y.npy",
+        "tcfuse run layers.tc -f softmax -i X=random:128,1000 --time --compare",
+    )
+    app.command(epilog=_examples(*examples))(with_knobs(run))
+
+
+def build(
+    file: File,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="OUT", help="Default: FILE without .tc."),
+    ] = None,
+    function: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--function", metavar="NAME", help="Only this one; repeatable."),
+    ] = None,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="DOMAIN", help="Of the operators; default: tcfuse.OUT."),
+    ] = None,
+    prefix: Annotated[
+        str, typer.Option(metavar="TEXT", help="What stands before each operator's name.")
+    ] = "",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OLD=NEW", help="Another name for an operator; repeatable."),
+    ] = None,
+    size: Size = None,
+    numerics: Numerics = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", help="Leave out what cannot be compiled.")
+    ] = False,
+    quiet: Quiet = False,
+    *,
+    mapping: MappingOptions,
+) -> int:
+    """Write a library of ONNX operators: OUT.so, OUT.md about it, OUT/NAME.onnx for each."""
+    from tcfuse.commands.build import Order
+    from tcfuse.commands.build import run as run_build
+
+    order = Order(file, output, tuple(function or ()), tuple(size or ()), quiet)
+    naming = (domain, prefix, tuple(name or ()))
+    return run_build(order, naming, with_numerics(mapping, numerics), keep_going)
+
+
+def run(
+    file: File,
+    function: Annotated[
+        str | None,
+        typer.Option("-f", "--function", metavar="NAME", help="Default: the only one."),
+    ] = None,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-i",
+            "--input",
+            metavar="X=x.npy",
+            help="A file, an archive (X=all.npz:x), a number, or random:4,8; "
+            "all.npz alone gives every input.",
+        ),
+    ] = None,
+    outputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o", "--output", metavar="Y=y.npy", help="Where an output goes; all.npz: all."
+        ),
+    ] = None,
+    size: Size = None,
+    numerics: Numerics = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads to use.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of random inputs.")] = 0,
+    time: Annotated[bool, typer.Option("--time", help="Print the median time of a call.")] = (
+        False
+    ),
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Check against the definition in float64.")
+    ] = False,
+    quiet: Quiet = False,
+    *,
+    mapping: MappingOptions,
+) -> int:
+    """Run one definition on arrays, at once."""
+    from tcfuse.commands.run import Order
+    from tcfuse.commands.run import run as run_once
+
+    order = Order(
+        file, function, tuple(inputs or ()), tuple(outputs or ()), tuple(size or ()), seed
+    )
+    return run_once(
+        order, with_numerics(mapping, numerics), threads, (time, compare), quiet=quiet
+    )
+
+
+def with_numerics(mapping: MappingOptions, numerics: str | None) -> MappingOptions:
+    """The knobs with a choice of numerics, if there was one."""
+    from dataclasses import replace
+
+    return mapping if numerics is None else replace(mapping, numerics=numerics)
+
+
+def _examples(*lines: str) -> str:
+    """The examples at the end of a command's help, one a line (what the backspace asks for)."""
+    return "Examples:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,194 @@
+"""``tcfuse build`` and ``tcfuse run`` as users meet them."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcfuse.cli import main
+from tests.layers.definitions import TEXT
+
+pytestmark = pytest.mark.compiler
+
+Call = Callable[..., tuple[int, str, str]]
+BAD = "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"
+
+
+@pytest.fixture
+def tcfuse(capsys: pytest.CaptureFixture[str]) -> Call:
+    """Run one command line: status, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call
+
+
+@pytest.fixture
+def layers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of definitions in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layers.tc").write_text(TEXT, encoding="utf-8")
+    np.save("x.npy", np.linspace(-3, 3, 12, dtype=np.float32).reshape(3, 4))
+    np.savez("all.npz", A=np.ones(3, np.float32), B=np.full(3, 2, np.float32), other=1)
+    return Path("layers.tc")
+
+
+# ---------------------------------------------------------------------- run
+
+
+def test_run_writes_what_is_asked_for(tcfuse: Call, layers: Path):
+    status, out, err = tcfuse("run", layers, "-f", "softmax", "-i", "I=x.npy", "-o", "O=y.npy")
+    assert (status, out, err) == (0, "", "")
+    x, y = np.load("x.npy"), np.load("y.npy")
+    np.testing.assert_allclose(y, np.exp(x) / np.exp(x).sum(axis=1, keepdims=True), rtol=1e-5)
+    assert sorted(p.name for p in Path().iterdir()) == [
+        "all.npz", "layers.tc", "x.npy", "y.npy",
+    ]  # fmt: skip
+
+
+def test_run_prints_a_summary_else(tcfuse: Call, layers: Path):
+    status, out, _ = tcfuse("run", layers, "-f", "softmax", "-i", "I=random:128,10")
+    assert status == 0
+    header, row = out.splitlines()
+    assert header.split() == ["output", "type", "shape", "least", "largest", "mean"]
+    assert row.split()[:5] == ["O", "float32", "128", "x", "10"]
+    assert row.split()[-1] == "0.1"
+    assert tcfuse("run", layers, "-f", "softmax", "-i", "I=random:128,10")[1] == out
+    assert tcfuse("run", layers, "-f", "softmax", "-i", "I=random:128,10", "--seed=1")[1] != out
+
+
+def test_run_compares_and_times(tcfuse: Call, layers: Path):
+    arguments = ("run", layers, "-f", "softmax", "-i", "I=x.npy", "--time", "--compare", "-q")
+    status, out, _ = tcfuse(*arguments)
+    assert status == 0
+    timed, compared = out.splitlines()
+    assert timed.startswith("softmax: ")
+    assert " us a call, spread " in timed
+    assert compared.startswith("O: largest error ")
+    assert float(compared.split()[3].rstrip(",")) < 1e-6
+
+
+def test_run_reads_and_writes_archives(tcfuse: Call, layers: Path):
+    assert tcfuse("run", layers, "-f", "add", "-i", "all.npz", "-o", "out.npz")[0] == 0
+    assert np.load("out.npz")["C"].tolist() == [3, 3, 3]
+    more = ("-i", "B=all.npz:A", "-o", "c.npy")
+    assert tcfuse("run", layers, "-f", "add", "-i", "A=all.npz:A", *more)[0] == 0
+    assert np.load("c.npy").tolist() == [2, 2, 2]
+
+
+def test_run_takes_numbers_and_fixed_sizes(tcfuse: Call, layers: Path):
+    more = ("-i", "X=random:5", "-i", "s=0.5", "--compare", "--numerics", "strict")
+    assert tcfuse("run", layers, "-f", "scaled", *more)[0] == 0
+    status, out, _ = tcfuse("run", layers, "-f", "ramp", "--size", "P=4")
+    assert status == 0
+    assert "3 x 4" in out
+
+
+def test_run_of_the_only_definition_needs_no_name(tcfuse: Call, layers: Path):
+    layers.write_text("def add(float(N) A, float(N) B) -> (C) { C(i) = A(i) + B(i) }")
+    assert tcfuse("run", layers, "-i", "all.npz")[0] == 0
+
+
+class Malice:
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return open, ("stolen", "w")
+
+
+def test_run_executes_nothing_from_a_file(tcfuse: Call, layers: Path):
+    Path("bad.npy").write_bytes(pickle.dumps(Malice()))
+    objects = np.array([Malice()], object)
+    np.save("worse.npy", objects, allow_pickle=True)
+    for name in ("bad.npy", "worse.npy"):
+        status, _, err = tcfuse("run", layers, "-f", "softmax", "-i", f"I={name}")
+        assert status == 1
+        assert f"{name}: is no .npy or .npz file" in err
+    assert not Path("stolen").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("-i", "I=x.npy"), 2, "say which definition with -f: softmax, add, "),
+        (("-f", "relu"), 2, "no definition 'relu'; definitions are softmax, add, "),
+        (("-f", "softmax"), 1, "nothing is given for the input float(N, D) I; use -i"),
+        (("-f", "softmax", "-i", "X=x.npy"), 2, "no input 'X'; inputs are I"),
+        (("-f", "softmax", "-i", "I=none.npy"), 1, "none.npy: cannot be read: No such file"),
+        (("-f", "softmax", "-i", "I=layers.tc"), 1, "layers.tc: is no .npy or .npz file"),
+        (("-f", "softmax", "-i", "I=all.npz"), 1, "all.npz: an archive; say which array"),
+        (("-f", "softmax", "-i", "I=all.npz:Z"), 1, "no array 'Z'; it holds A, B, other"),
+        (("-f", "softmax", "-i", "x.npy"), 2, "does not say which input it is"),
+        (("-f", "softmax", "-i", "I=random:x"), 2, "random:x is not a list of sizes"),
+        (("-f", "softmax", "-i", "I=x.npy", "-o", "Z=z.npy"), 2, "outputs are O"),
+        (("-f", "softmax", "-i", "I=x.npy", "-o", "O=layers.tc/y"), 1, "cannot be written"),
+        (("-f", "softmax", "-i", "I=random:3"), 1, "I"),
+        (("-f", "take", "-i", "I=all.npz:A"), 1, "nothing is given for the input double"),
+        (("-f", "scaled", "-i", "X=random:3", "-i", "s=all.npz:A"), 1, "s"),
+        (("-f", "ramp"), 1, "P"),
+        (("-f", "ramp", "--size", "P"), 2, "--size 'P' is not NAME=NUMBER"),
+        (("-f", "softmax", "-i", "I=x.npy", "--unroll", "many"), 2, "--unroll many"),
+    ],
+)  # fmt: skip
+def test_run_says_what_is_wrong(tcfuse: Call, layers: Path, arguments, status, message):
+    found, out, err = tcfuse("run", layers, *arguments)
+    assert (found, out) == (status, "")
+    assert err.startswith("error: ")
+    assert message in err
+
+
+# ---------------------------------------------------------------------- build
+
+
+@pytest.mark.ort
+def test_build_prints_its_operators(tcfuse: Call, layers: Path):
+    pytest.importorskip("onnxruntime")
+    more = ("-f", "softmax", "--domain", "my.domain", "--prefix", "My", "-o", "new/own.so")
+    status, out, err = tcfuse("build", layers, *more)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[1].split()[:2] == ["Mysoftmax", "my.domain"]
+    assert out.splitlines()[2] == "new/own.so: 1 operators, described in new/own.md"
+    assert Path("new/own/Mysoftmax.onnx").is_file()
+
+
+def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
+    layers.write_text(
+        "def good(float(N) X) -> (Y) { Y(i) = X(i) + 1 }"
+        "def bad(float(N) X) -> (float(M) Y) { Y(i) = X(0) where i in 0:M }"
+    )
+    status, _, err = tcfuse("build", layers)
+    assert status == 1
+    assert not Path("layers.so").exists()
+    status, _, err = tcfuse("build", layers, "--keep-going", "-q")
+    assert status == 1
+    assert err.startswith("error: bad was left out: ")
+    assert Path("layers/good.onnx").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "status", "message"),
+    [
+        (TEXT, ("-f", "relu"), 2, "no definition 'relu'"),
+        (TEXT, ("--name", "softmax"), 2, "--name 'softmax' is not OLD=NEW"),
+        (TEXT, ("-o", "x.npy"), 1, "a file is in the way"),
+        (TEXT, ("-o", "x.npy/deep"), 1, "x.npy/deep: cannot be written"),
+        (BAD, (), 1, "layers.tc:1:35: error: "),
+        ("# nothing", (), 1, "layers.tc: there is no definition in it"),
+        ("\udcff", (), 1, "layers.tc: cannot be read"),
+    ],
+)
+def test_build_says_what_is_wrong(
+    tcfuse: Call, layers: Path, text: str, arguments, status, message
+):
+    layers.write_bytes(text.encode(errors="surrogateescape"))
+    more = () if "-f" in arguments or text != TEXT else ("-f", "softmax")
+    found, out, err = tcfuse("build", layers, *arguments, *more)
+    assert (found, out) == (status, "")
+    assert message in err
+    assert not list(Path().glob("**/*.so"))
