@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from tcfuse.errors import InputError, OptionError
-from tcfuse.layers.describe import updated
 from tcfuse.store import write_atomically
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType, TensorType
@@ -34,7 +33,7 @@ def read_arrays(texts: Sequence[str], checked: CheckedDef, seed: int) -> dict[st
         InputError: A file cannot be read, or an input is missing.
         OptionError: A text is none of these, or names what the definition does not have.
     """
-    needed = (*checked.inputs, *updated(checked))
+    needed = (*checked.inputs, *checked.inout)
     rng = np.random.default_rng(seed)
     found: dict[str, np.ndarray] = {}
     for text in texts:

@@ -14,7 +14,6 @@ from tcfuse.commands.array_files import read_arrays, targets_of, write_outputs
 from tcfuse.commands.progress import print_lines, print_table, progress
 from tcfuse.commands.tc_file import chosen, definitions_of
 from tcfuse.layers.compiling import Settings
-from tcfuse.layers.describe import updated as starting
 from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
 from tcfuse.tc.checked import CheckedDef
@@ -78,7 +77,7 @@ def call(layer: Layer, given: Arrays) -> dict[str, np.ndarray]:
     """The outputs by name; one that is updated starts from what is given under its name."""
     checked = layer.checked
     inputs = [given[name] for name in checked.inputs]
-    updated = starting(checked)
+    updated = checked.inout
     out = tuple(given[n].copy() if n in updated else None for n in checked.outputs)
     results = layer(*inputs, out=out if updated else None)
     found = results if isinstance(results, tuple) else (results,)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tcfuse.errors import InputError, OptionError
+from tcfuse.tc.binding import find_definition
 from tcfuse.tc.checked import CheckedDef
 
 
@@ -29,18 +30,19 @@ def definitions_of(file: Path, sizes: Sequence[str] = ()) -> tuple[CheckedDef, .
 
 
 def chosen(definitions: Sequence[CheckedDef], name: str | None) -> CheckedDef:
-    """The definition of that name; with none given, the only one.
+    """The definition of that name; the only one when none is given.
 
     Raises:
-        OptionError: There is none, or no name and several.
+        TcError: There is none.
+        OptionError: There is no name, and several definitions.
     """
-    for checked in definitions:
-        if checked.definition.name == name or (name is None and len(definitions) == 1):
-            return checked
+    if name is not None:
+        definition = find_definition([c.definition for c in definitions], name)
+        return next(c for c in definitions if c.definition is definition)
+    if len(definitions) == 1:
+        return definitions[0]
     known = ", ".join(checked.definition.name for checked in definitions)
-    if name is None:
-        raise OptionError(f"say which definition with -f: {known}")
-    raise OptionError(f"no definition {name!r}; definitions are {known}")
+    raise OptionError(f"say which definition with -f: {known}")
 
 
 def _numbers(texts: Sequence[str]) -> dict[str, int]:

@@ -99,7 +99,8 @@ def given_outputs(out: Any, ports: Sequence[Port]) -> tuple[Any, ...]:
     values = tuple(out) if isinstance(out, tuple | list) else (out,)
     if len(values) != len(ports):
         names = ", ".join(port.name for port in ports)
-        raise TcError(f"out= has {len(values)} arrays for the {len(ports)} outputs {names}")
+        message = f"out= has {len(values)} arrays for the {len(ports)} outputs {names}"
+        raise TcError(message, code="TC40")
     return values
 
 
@@ -115,8 +116,8 @@ def output_target(
         others: Memory that the kernel reads, or writes other outputs to.
 
     Raises:
-        TcError: The caller's array has another rank, shape or element type.
-        InputError: It cannot be written, or is none.
+        TcError: The caller's array has another rank, shape or element type, or is read-only.
+        InputError: It is none.
     """
     dtype = port.type.dtype.numpy
     if value is None:
@@ -139,8 +140,10 @@ def output_target(
 def _check_output(given: np.ndarray, port: Port, shape: tuple[int, ...], what: str) -> None:
     dtype = port.type.dtype.numpy
     if given.dtype.newbyteorder("=") != dtype:
-        raise TcError(f"{what} has elements of type {given.dtype}, not {port.type.dtype.tc}")
+        message = f"{what} has elements of type {given.dtype}, not {port.type.dtype.tc}"
+        raise TcError(message, code="TC40")
     if given.shape != shape:
-        raise TcError(f"{what} has the shape {given.shape}, but the output has {shape}")
+        message = f"{what} has the shape {given.shape}, but the output has {shape}"
+        raise TcError(message, code="TC40")
     if not given.flags.writeable:
-        raise InputError(f"{what} is read-only")
+        raise TcError(f"{what} is read-only", hint="copy it", code="TC40")

@@ -16,15 +16,10 @@ def signature(checked: CheckedDef) -> str:
     return f"{checked.definition.name}({inputs}) -> ({outputs})"
 
 
-def updated(checked: CheckedDef) -> tuple[str, ...]:
-    """Outputs that start from what the caller's arrays hold."""
-    return tuple(getattr(checked, "inout", ()))
-
-
 def where_sizes_come_from(checked: CheckedDef) -> dict[str, str]:
     """For each size name, the dimension it is; ``sizes=`` for one that no input shows."""
     found: dict[str, str] = {}
-    for names in (checked.inputs, updated(checked)):
+    for names in (checked.inputs, checked.inout):
         for name in names:
             for axis, size in enumerate(checked.tensors[name].shape):
                 if isinstance(size, str) and size in checked.sizes:
@@ -36,7 +31,7 @@ def where_sizes_come_from(checked: CheckedDef) -> dict[str, str]:
 
 def names_in_sums(checked: CheckedDef) -> tuple[str, ...]:
     """Size names in the dimensions of the inputs, those in sums included."""
-    names = (*checked.inputs, *updated(checked))
+    names = (*checked.inputs, *checked.inout)
     shapes = (checked.tensors[name].shape for name in names)
     return size_names(size for shape in shapes for size in shape)
 
@@ -51,7 +46,7 @@ def describe(checked: CheckedDef) -> str:
     parts = [signature(checked)]
     parts.append(_section("Inputs", {n: _kind(checked.tensors[n]) for n in checked.inputs}))
     outputs = {name: _kind(checked.tensors[name]) for name in checked.outputs}
-    for name in updated(checked):
+    for name in checked.inout:
         outputs[name] += "; starts from what out= holds"
     parts.append(_section("Outputs", outputs))
     parts.append(_section("Sizes", where_sizes_come_from(checked)))

@@ -119,13 +119,13 @@ def _strides(tensor: _Tensor, shape: Sequence[int], itemsize: int) -> tuple[int,
 
 def _dtype(tensor: _Tensor, what: str) -> np.dtype:
     if tensor.lanes == 1 and tensor.bits % 8 == 0:
-        if tensor.code == BFLOAT and tensor.bits == 16:
-            return np.dtype(ml_dtypes.bfloat16)
         if tensor.code == BOOL and tensor.bits == 8:
             return np.dtype(np.bool_)
-        if tensor.code in KINDS and tensor.bits in (8, 16, 32, 64):
-            found: np.dtype = np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
+        found: np.dtype = np.dtype(ml_dtypes.bfloat16)
+        if tensor.code == BFLOAT and tensor.bits == 16:
             return found
+        if tensor.code in KINDS and tensor.bits in (8, 16, 32, 64):
+            return np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
     raise InputError(
         f"{what} has elements of DLPack type {tensor.code} with {tensor.bits} bits, "
         "which no definition takes"

@@ -15,11 +15,11 @@ from tcfuse.errors import InputError, TcError
 from tcfuse.interface import Port
 from tcfuse.layers.arguments import Target, given_outputs, input_array, output_target
 from tcfuse.layers.compiling import Settings, load_definition
-from tcfuse.layers.describe import describe, signature, updated
+from tcfuse.layers.describe import describe, signature
 from tcfuse.layers.dlpack import give, library_of
 from tcfuse.layers.running import run
 from tcfuse.ort.direct import DirectKernel, Plan
-from tcfuse.tc.binding import bind_sizes
+from tcfuse.tc.binding import bind_sizes, check_names, check_rank, check_type
 from tcfuse.tc.checked import CheckedDef
 
 MOST_PLANS = 256  # combinations of shapes that a layer remembers
@@ -44,7 +44,7 @@ class Layer:
             for names in (checked.inputs, checked.outputs)
         )
         self._kinds = tuple((port.type.dtype.numpy, port.type.rank) for port in self._inputs)
-        self._updated = tuple(name in updated(checked) for name in checked.outputs)
+        self._updated = tuple(name in checked.inout for name in checked.outputs)
         self._kernel: DirectKernel | None = None
         self._plans: dict[Dims, Plan] = {}
         self._lock = threading.Lock()
@@ -93,13 +93,12 @@ class Layer:
         given = given_outputs(out, self._outputs)
         for port, value, starts in zip(self._outputs, given, self._updated, strict=True):
             if starts and value is None:
-                raise TcError(
-                    f"{self.__name__} starts from what {port.name!r} holds; "
-                    "pass that array as out="
-                )
+                message = f"{self.__name__} starts from what {port.name!r} holds"
+                raise TcError(message, hint="pass that array as out=", code="TC40")
             if starts:
                 start = input_array(value, port)
-                self._check(port, start, arrays)
+                check_type(port.name, start, port.type.dtype)
+                check_rank(port.name, start, port.type.rank)
                 arrays.append(start.copy())
                 dims += start.shape
         plan = self._plans.get(dims) or self._plan(kernel, dims, arrays)
@@ -130,32 +129,19 @@ class Layer:
             if not (plain and array.flags.c_contiguous and array.flags.aligned):
                 array = input_array(array, self._inputs[position])
             if array.ndim != rank or array.dtype != dtype:
-                self._check(self._inputs[position], array, arrays)
+                port = self._inputs[position]
+                check_type(port.name, array, port.type.dtype)
+                check_rank(port.name, array, port.type.rank)
             arrays.append(array)
             dims += array.shape
         return arrays, dims
-
-    def _check(self, port: Port, array: np.ndarray, before: Sequence[np.ndarray]) -> None:
-        """Raise unless an array has the port's element type and rank."""
-        del before
-        if array.dtype != port.type.dtype.numpy:
-            expected = port.type.dtype.tc
-            raise TcError(
-                f"{self.__name__}: expected type {expected} but found {array.dtype} "
-                f"for {port.name!r}"
-            )
-        if array.ndim != port.type.rank:
-            raise TcError(
-                f"{self.__name__}: expected a tensor with {port.type.rank} dimensions but "
-                f"found {array.ndim} for {port.name!r}"
-            )
 
     def _plan(self, kernel: DirectKernel, dims: Dims, arrays: Sequence[np.ndarray]) -> Plan:
         """What a call needs, found once for each combination of shapes."""
         plan = kernel.plan(dims)
         if plan is None:
-            inputs = dict(zip(self.checked.inputs, arrays, strict=False))
-            bind_sizes(self.checked, inputs, {})
+            names = (*self.checked.inputs, *self.checked.inout)
+            bind_sizes(self.checked, dict(zip(names, arrays, strict=True)), {}, exact=True)
             raise TcError(f"{self.__name__}: {kernel.complaint(dims)}")
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
@@ -166,20 +152,14 @@ class Layer:
         """The inputs in the order of the parameters."""
         names = self.checked.inputs
         found = dict(zip(names, arguments, strict=False))
-        problem = ""
-        if len(arguments) > len(names):
-            problem = f"{len(arguments)}"
-        for name, value in named.items():
-            if name not in names:
-                problem = f"{name!r}"
-            elif name in found:
-                problem = f"{name!r} twice"
-            found[name] = value
-        if not problem and len(found) < len(names):
-            problem = f"{len(found)}; {', '.join(n for n in names if n not in found)} missing"
-        if problem:
-            expected = f"{len(names)} inputs ({', '.join(names)})" if names else "no input"
-            raise TcError(f"{self.__name__}: expected {expected} but found {problem}")
+        for name in named:
+            if name in found:
+                raise TcError(
+                    f"{self.__name__}: the input {name!r} is given twice", code="TC32"
+                )
+        extra = [f"number {k + 1}" for k in range(len(names), len(arguments))]
+        check_names(names, (*found, *extra, *named))
+        found |= named
         return tuple(found[name] for name in names)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from tcfuse.interface import Port
 from tcfuse.kernels import CompiledKernel
-from tcfuse.layers.describe import updated
 from tcfuse.tc.checked import CheckedDef
 
 
@@ -36,7 +35,7 @@ class Operator:
         """Parameters, then what outputs that are updated start from."""
         tensors = self.checked.tensors
         declared = self.checked.inputs
-        started = updated(self.checked)
+        started = self.checked.inout
         for port, name in zip(
             self.kernel.source.interface.inputs, (*declared, *started), strict=True
         ):

@@ -117,7 +117,7 @@ def test_run_executes_nothing_from_a_file(tcfuse: Call, layers: Path):
     ("arguments", "status", "message"),
     [
         (("-i", "I=x.npy"), 2, "say which definition with -f: softmax, add, "),
-        (("-f", "relu"), 2, "no definition 'relu'; definitions are softmax, add, "),
+        (("-f", "softmx"), 1, "no definition 'softmx' [TC39]; did you mean 'softmax'?"),
         (("-f", "softmax"), 1, "nothing is given for the input float(N, D) I; use -i"),
         (("-f", "softmax", "-i", "X=x.npy"), 2, "no input 'X'; inputs are I"),
         (("-f", "softmax", "-i", "I=none.npy"), 1, "none.npy: cannot be read: No such file"),
@@ -174,7 +174,7 @@ def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
 @pytest.mark.parametrize(
     ("text", "arguments", "status", "message"),
     [
-        (TEXT, ("-f", "relu"), 2, "no definition 'relu'"),
+        (TEXT, ("-f", "relu"), 1, "no definition 'relu'"),
         (TEXT, ("--name", "softmax"), 2, "--name 'softmax' is not OLD=NEW"),
         (TEXT, ("-o", "x.npy"), 1, "a file is in the way"),
         (TEXT, ("-o", "x.npy/deep"), 1, "x.npy/deep: cannot be written"),

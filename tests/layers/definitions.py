@@ -18,5 +18,6 @@ def scaled(float16(N) X, bfloat16 s) -> (float16(N) Y, bfloat16 T) {
 }
 def take(double(N, D) T, int32(B) I) -> (double(B, D) O) { O(b, d) = T(I(b), d) }
 def flip(bool(N, M) P) -> (bool(M, N) Q) { Q(i, j) = !P(j, i) }
+def accumulate(float(N, M) X) -> (float(M) T) { T(j) += X(i, j) }
 def ramp() -> (int32(3, P) O) { O(i, j) = i * P + j where i in 0:3, j in 0:P }
 """
