@@ -15,7 +15,18 @@ import pytest
 from models import chain, gelu
 from tcfuse.cli import main
 
-COMMANDS = ("optimize", "explain", "verify", "bench", "show", "ops", "cache", "doctor")
+COMMANDS = (
+    "optimize",
+    "build",
+    "run",
+    "explain",
+    "verify",
+    "bench",
+    "show",
+    "ops",
+    "cache",
+    "doctor",
+)
 
 
 @pytest.fixture

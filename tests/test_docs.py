@@ -20,6 +20,11 @@ from tcfuse.options import OptimizeOptions
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+OWN_LAYERS = re.findall(
+    r"^```(\w*)\n(.*?)^```$",
+    (ROOT / "docs" / "own-layers.md").read_text(encoding="utf-8"),
+    re.MULTILINE | re.DOTALL,
+)
 SHELL = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
@@ -92,6 +97,28 @@ def test_the_first_command_works(tmp_path: Path):
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "build" / "ppocr2_cls.tcfuse.onnx").is_file()
+
+
+@pytest.mark.compiler
+@pytest.mark.ort
+def test_the_page_about_own_layers_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Every command and every block of Python, in the order in which they are read."""
+    (tmp_path / "docs").symlink_to(ROOT / "docs")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for language, block in OWN_LAYERS:
+        if language == "python":
+            exec(block, names)
+        elif language == "sh":
+            for line in block.splitlines():
+                assert main(shlex.split(line)[1:]) == 0
+    assert names["index"].shape == (4,)
+
+
+def test_the_page_about_own_layers_shows_the_files():
+    shown = [block for language, block in OWN_LAYERS if not language]
+    files = [path.read_text(encoding="utf-8") for path in (ROOT / "docs/layers").glob("*.tc")]
+    assert sorted(shown) == sorted(re.sub(r"^#.*\n", "", text, flags=re.M) for text in files)
 
 
 def test_every_flag_of_optimize_is_documented(capsys: pytest.CaptureFixture[str]):

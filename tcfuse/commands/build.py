@@ -61,7 +61,9 @@ def run(
     if not order.quiet:
         rows = ((o.name, o.domain, signature(o.checked)) for o in built.operators)
         print_table(("operator", "domain", "definition"), rows)
-        print(f"{built.library}: {len(built.operators)} operators, described in {built.page}")
+        count = len(built.operators)
+        noun = "operator" if count == 1 else "operators"
+        print(f"{built.library}: {count} {noun}, described in {built.page}")
     return int(bool(built.failed))
 
 

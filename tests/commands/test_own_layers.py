@@ -153,7 +153,7 @@ def test_build_prints_its_operators(tcfuse: Call, layers: Path):
     status, out, err = tcfuse("build", layers, *more)
     assert (status, err) == (0, "")
     assert out.splitlines()[1].split()[:2] == ["Mysoftmax", "my.domain"]
-    assert out.splitlines()[2] == "new/own.so: 1 operators, described in new/own.md"
+    assert out.splitlines()[2] == "new/own.so: 1 operator, described in new/own.md"
     assert Path("new/own/Mysoftmax.onnx").is_file()
 
 

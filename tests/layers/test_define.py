@@ -153,7 +153,7 @@ def test_an_output_that_is_updated_starts_from_out(ops):
     ops.accumulate(x, out=whole[:, 1])
     np.testing.assert_allclose(whole[:, 1], expected, rtol=1e-5)
     np.testing.assert_array_equal(whole[:, 0], 1)
-    with pytest.raises(TcError, match="accumulate starts from what 'T' holds; pass that array"):
+    with pytest.raises(TcError, match=r"starts from what 'T' holds \[TC40\]; pass that"):
         ops.accumulate(x)
     with pytest.raises(TcError, match="dimension 0 of 'T' is 4, but M is 3"):
         ops.accumulate(x, out=np.ones(4, np.float32))
@@ -278,16 +278,8 @@ def test_a_failed_call_leaves_the_layer_usable(ops):
 
 
 def test_what_is_there(ops):
-    assert list(ops) == [
-        "softmax",
-        "add",
-        "convolve",
-        "scaled",
-        "take",
-        "flip",
-        "accumulate",
-        "ramp",
-    ]
+    names = "softmax, add, convolve, scaled, take, flip, accumulate, ramp"
+    assert ", ".join(ops) == names
     assert len(ops) == 8
     assert "softmax" in ops
     assert set(ops) <= set(dir(ops))
