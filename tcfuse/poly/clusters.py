@@ -2,8 +2,8 @@
 
 Statements join a cluster in textual order while the loops they share stay coincident.  Three
 strategies, those of Tensor Comprehensions: ``min`` never fuses; ``max`` fuses as long as one
-parallel loop is shared; ``preserve`` fuses when no statement loses a parallel loop, or when a
-tensor as large as the loop nest need not be read again.
+parallel loop is shared; ``preserve`` fuses when no statement loses a parallel loop or three are
+left, or when a tensor as large as the loop nest need not be read again.
 
 Source: "The Next 700 Accelerated Layers", section 4.3 (fusion strategies).
 """
@@ -19,6 +19,8 @@ from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.tree_isl import statement_order
 from tcfuse.poly.volume import domain_volume, shared_volume
+
+ENOUGH = 3  # parallel loops that are as good as any number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,16 +41,43 @@ class Cluster:
         return len(self.rows)
 
 
-def find_clusters(scop: Scop, dependences: Dependences, fusion: str) -> list[Cluster]:
-    """The clusters of a scop, in an order that respects every dependence."""
-    return _Clustering(scop, dependences, fusion).run()
+@dataclass(frozen=True, slots=True, eq=False)
+class Clusters:
+    """The clusters of a scop, in an order that respects every dependence.
+
+    Attributes:
+        found: The clusters.
+        exhausted: Whether isl was stopped, so that loops were left apart that might be shared.
+    """
+
+    found: tuple[Cluster, ...]
+    exhausted: bool
+
+
+def find_clusters(
+    scop: Scop, dependences: Dependences, fusion: str, limit: int = 0
+) -> Clusters:
+    """The clusters of a scop.
+
+    Args:
+        scop: Whose statements are clustered.
+        dependences: What must be respected.
+        fusion: ``max``, ``preserve`` or ``min``.
+        limit: isl operations for one question about a loop; a loop about which isl needs more
+            is not shared.  0 sets no limit.
+    """
+    clustering = _Clustering(scop, dependences, fusion, limit)
+    return Clusters(tuple(clustering.run()), clustering.exhausted)
 
 
 class _Clustering:
-    def __init__(self, scop: Scop, dependences: Dependences, fusion: str) -> None:
+    def __init__(self, scop: Scop, dependences: Dependences, fusion: str, limit: int) -> None:
         self.scop = scop
         self.ordered = dependences.all
         self.fusion = fusion
+        self.limit = limit
+        self.exhausted = False
+        self.bound = dependences.self_dependent
         self.subscripts: dict[str, Subscripts] = {
             s.name: subscripts_of(s) for s in scop.statements
         }
@@ -77,13 +106,14 @@ class _Clustering:
                 items[-1].append(s)
             else:
                 items.append([s])
-        return [
-            Cluster(
-                tuple(s.name for s in item),
-                tuple({s.name: i for s in item} for i in _free(item[-1])),
-            )
-            for item in items
-        ]
+        return [self._alone(item) for item in items]
+
+    def _alone(self, item: Seq[Statement]) -> Cluster:
+        names = tuple(s.name for s in item)
+        rows: list[Row] = [{s.name: i for s in item} for i in _free(item[-1])]
+        if self.bound.intersection(names):
+            rows = self._coincident(names, rows)
+        return Cluster(names, tuple(rows))
 
     def _needs(self, own: Cluster, before: Cluster) -> bool:
         return any((a, b) in self.depends for a in before.statements for b in own.statements)
@@ -97,7 +127,8 @@ class _Clustering:
         merged = self._joint(cluster, own)
         if merged.depth == 0:
             return None
-        if self.fusion == "max" or merged.depth >= max(cluster.depth, own.depth):
+        as_parallel = min(max(cluster.depth, own.depth), ENOUGH)
+        if self.fusion == "max" or merged.depth >= as_parallel:
             return merged
         if merged.depth < min(cluster.depth, own.depth):
             return None
@@ -129,9 +160,13 @@ class _Clustering:
         pairs = self.ordered.intersect_domain(domain).intersect_range(domain)
         kept: list[Row] = []
         for row in rows:
-            inside = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, [row]))
-            if pairs.subtract(inside).is_empty():
-                kept.append(row)
+            try:
+                with isl.limited(self.scop.context, self.limit):
+                    inside = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, [row]))
+                    if pairs.subtract(inside).is_empty():
+                        kept.append(row)
+            except isl.OperationLimit:
+                self.exhausted = True  # what is not known to be parallel is not shared
         return kept
 
 

@@ -12,6 +12,7 @@ treatment of reductions follows "The Next 700 Accelerated Layers", section 4.4.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcfuse.poly import isl
@@ -49,6 +50,19 @@ class Dependences:
             (m.get_tuple_name(isl.dim_type.in_), m.get_tuple_name(isl.dim_type.out))
             for m in isl.maps_of(self.all)
         )
+
+    @property
+    def self_dependent(self) -> frozenset[str]:
+        """Statements that read what they wrote before, updates of reductions aside."""
+        return frozenset(
+            pair.get_tuple_name(isl.dim_type.in_)
+            for pair in isl.maps_of(self.ordered)
+            if pair.get_tuple_name(isl.dim_type.in_) == pair.get_tuple_name(isl.dim_type.out)
+        )
+
+    def restricted(self, rule: Callable[[isl.UnionMap], isl.UnionMap]) -> Dependences:
+        """The dependences of each kind that ``rule`` leaves."""
+        return Dependences(rule(self.flow), rule(self.false), rule(self.reduction))
 
     def __str__(self) -> str:
         return f"flow: {self.flow}\nfalse: {self.false}\nreduction: {self.reduction}\n"

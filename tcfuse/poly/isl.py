@@ -6,7 +6,7 @@ reached, or an error, concerns that kernel only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from functools import reduce
@@ -14,6 +14,7 @@ from typing import cast
 
 import islpy
 from islpy import (
+    Aff,
     AstBuild,
     AstExpr,
     AstNode,
@@ -26,6 +27,7 @@ from islpy import (
     ScheduleNode,
     Set,
     UnionMap,
+    UnionPwAff,
     UnionSet,
     Val,
     ast_loop_type,
@@ -33,6 +35,7 @@ from islpy import (
 )
 
 __all__ = [
+    "Aff",
     "AstBuild",
     "AstExpr",
     "AstNode",
@@ -46,6 +49,7 @@ __all__ = [
     "ScheduleNode",
     "Set",
     "UnionMap",
+    "UnionPwAff",
     "UnionSet",
     "Val",
     "dim_type",
@@ -55,10 +59,13 @@ __all__ = [
     "new_context",
     "operation_of",
     "part_of",
+    "pieces_of",
     "separated",
     "sets_of",
     "union_map",
     "union_set",
+    "unrolled",
+    "without_marks",
 ]
 
 
@@ -111,10 +118,33 @@ def separated(schedule: Schedule, mark: str) -> Schedule:
 
     def cut(node: ScheduleNode) -> ScheduleNode:
         if kind_of(node) == "band" and mark in _marks_above(node):
-            return node.band_member_set_ast_loop_type(0, ast_loop_type.separate)
+            node = node.band_member_set_ast_loop_type(0, ast_loop_type.separate)
+            return node.band_member_set_isolate_ast_loop_type(0, ast_loop_type.separate)
         return node
 
     return schedule.map_schedule_node_bottom_up(cut)
+
+
+def unrolled(node: ScheduleNode) -> ScheduleNode:
+    """The band ``node`` with every loop replaced by its iterations."""
+    for k in range(node.band_get_partial_schedule().dim(dim_type.out)):
+        node = node.band_member_set_ast_loop_type(k, ast_loop_type.unroll)
+        node = node.band_member_set_isolate_ast_loop_type(k, ast_loop_type.unroll)
+    return node
+
+
+def without_marks(
+    schedule: Schedule, rules: Mapping[str, Callable[[ScheduleNode], ScheduleNode]]
+) -> Schedule:
+    """``schedule`` with each band below a mark of that name as the rule makes it, unmarked."""
+
+    def applied(node: ScheduleNode) -> ScheduleNode:
+        if kind_of(node) != "mark":
+            return node
+        rule = rules.get(node.mark_get_id().get_name().partition("@")[0])
+        return node if rule is None else rule(node.child(0)).parent().delete()
+
+    return schedule.map_schedule_node_bottom_up(applied)
 
 
 def _marks_above(node: ScheduleNode) -> set[str]:
@@ -155,6 +185,13 @@ def sets_of(union: UnionSet) -> list[Set]:
     """The sets of a union, one for each space."""
     found: list[Set] = []
     union.foreach_set(found.append)
+    return found
+
+
+def pieces_of(union: UnionPwAff) -> list[PwAff]:
+    """The expressions of a union, one for each space."""
+    found: list[PwAff] = []
+    union.foreach_pw_aff(found.append)
     return found
 
 

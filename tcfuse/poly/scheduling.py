@@ -18,12 +18,33 @@ from tcfuse.poly import isl
 from tcfuse.poly.alignment import as_schedule
 from tcfuse.poly.clusters import Cluster, find_clusters
 from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.rows import follows_sums, is_backward, runs_backwards
 from tcfuse.poly.scop import Scop
+from tcfuse.poly.separation import counts_tiles
+from tcfuse.poly.transforms import joined, judged, member, reversed_by
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Sequence, Tree, rewrite
 from tcfuse.poly.tree_isl import from_isl
 
 OPERATION_LIMIT = 20_000_000  # about half a second of isl on one core
 MOST_TOGETHER = 12  # statements in one integer linear program
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How loops may look.
+
+    Attributes:
+        fusion: The strategy of ``clusters``: ``max``, ``preserve`` or ``min``.
+        skewing: Whether a loop may follow a sum of iterators.
+        positive: Whether no loop may run against an iterator that it follows.
+        limit: isl operations for each question; beyond it, the statements concerned run in
+            textual order.
+    """
+
+    fusion: str = "preserve"
+    skewing: bool = False
+    positive: bool = True
+    limit: int = OPERATION_LIMIT
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,21 +60,59 @@ def compute_schedule(
     dependences: Dependences,
     *,
     fusion: str = "preserve",
+    skewing: bool = False,
+    positive: bool = True,
     limit: int = OPERATION_LIMIT,
 ) -> Scheduled:
-    """The schedule of ``scop``.
+    """The schedule of ``scop`` that respects ``dependences``; see ``Strategy`` for the rest."""
+    scheduler = _Scheduler(scop, dependences, Strategy(fusion, skewing, positive, limit))
+    tree = Domain(scop.domain, scheduler.whole())
+    return Scheduled(tree, scheduler.note)
 
-    Args:
-        scop: What to schedule.
-        dependences: What must be respected.
-        fusion: The strategy of ``clusters``: ``max``, ``preserve`` or ``min``.
-        limit: isl operations for one integer linear program; beyond it, the statements
-            concerned run in textual order.
+
+def reschedule_tiles(
+    scop: Scop, dependences: Dependences, tree: Domain, strategy: Strategy
+) -> Scheduled:
+    """``tree`` with everything below its tile loops scheduled anew.
+
+    Two instances in different tiles are in the order of the tiles whatever happens inside, so
+    only the dependences within a tile count: more statements may be fused, or fewer.
+
+    Rewrite:
+        band [floor(i / 32)] / band [i] / ...  ->  band [floor(i / 32)] / a schedule of its own
+
+    Source:
+        "The Next 700 Accelerated Layers", section 4.3 (intra-tile scheduling).
     """
-    scheduler = _Scheduler(scop, dependences, limit)
-    clusters = find_clusters(scop, dependences, fusion)
-    child = _sequence([Filter(c.statements, scheduler.tree(c)) for c in clusters])
-    return Scheduled(Domain(scop.domain, child), scheduler.note)
+    notes: dict[str, None] = {}
+
+    def visit(node: Tree, names: tuple[str, ...], pairs: Dependences) -> Tree:
+        match node:
+            case Sequence(filters):
+                return Sequence(
+                    tuple(
+                        replace(f, child=visit(f.child, f.statements, pairs)) for f in filters
+                    )
+                )
+            case Band(schedule, _, _, Band()) if counts_tiles(schedule):
+                inside = pairs.restricted(lambda p: p.eq_at_multi_union_pw_aff(schedule))
+                scheduler = _Scheduler(_part(scop, names), inside, strategy)
+                below_tiles = scheduler.whole()
+                if scheduler.note:
+                    notes[scheduler.note] = None
+                return replace(node, child=below_tiles)
+            case _:
+                return node
+
+    everything = tuple(s.name for s in scop.statements)
+    child = visit(tree.child, everything, dependences)
+    return Scheduled(replace(tree, child=child), "; ".join(notes) or None)
+
+
+def _part(scop: Scop, names: tuple[str, ...]) -> Scop:
+    """``scop`` with some of its statements only."""
+    statements = tuple(s for s in scop.statements if s.name in names)
+    return replace(scop, statements=statements, domain=isl.part_of(scop.domain, names))
 
 
 def _sequence(parts: list[Filter]) -> Tree:
@@ -61,15 +120,37 @@ def _sequence(parts: list[Filter]) -> Tree:
 
 
 class _Scheduler:
-    """Schedules clusters; ``note`` tells when a simpler schedule was used."""
+    """Schedules the statements of ``scop``; ``note`` tells when a simpler schedule was used."""
 
-    def __init__(self, scop: Scop, dependences: Dependences, limit: int) -> None:
+    def __init__(self, scop: Scop, dependences: Dependences, strategy: Strategy) -> None:
         self.scop = scop
-        self.dependences = dependences
-        self.ordered = dependences.all
-        self.depends = dependences.pairs
-        self.limit = limit
-        self.note: str | None = None
+        domain = scop.domain
+        self.dependences = dependences.restricted(
+            lambda pairs: pairs.intersect_domain(domain).intersect_range(domain)
+        )
+        self.ordered = self.dependences.all
+        self.depends = self.dependences.pairs
+        self.bound = self.dependences.self_dependent
+        self.strategy = strategy
+        self.notes: dict[str, None] = {}
+
+    @property
+    def note(self) -> str | None:
+        """Why some statements run in textual order."""
+        if not self.notes:
+            return None
+        return "; ".join([*self.notes, "some statements run in textual order"])
+
+    def whole(self) -> Tree:
+        """The order of all statements."""
+        strategy = self.strategy
+        clusters = find_clusters(self.scop, self.dependences, strategy.fusion, strategy.limit)
+        if clusters.exhausted:
+            self._exhausted()
+        return _sequence([Filter(c.statements, self.tree(c)) for c in clusters.found])
+
+    def _exhausted(self) -> None:
+        self.notes[f"isl needed more than {self.strategy.limit} operations"] = None
 
     def tree(self, cluster: Cluster) -> Tree:
         """Outer loops, then reductions' identities, then what isl makes of the rest.
@@ -100,20 +181,35 @@ class _Scheduler:
 
     def _run(self, names: tuple[str, ...], cluster: Cluster) -> Tree:
         """The loops inside the outer ones for statements of equal depth."""
-        if len(names) > 1 and self._inner(names[0], cluster):
-            if len(names) <= MOST_TOGETHER:
-                try:
-                    with isl.limited(self.scop.context, self.limit):
-                        return self._solved(names, cluster)
-                except isl.OperationLimit:
-                    self.note = f"isl needed more than {self.limit} operations"
-            else:
-                self.note = f"{len(names)} statements are too many for one linear program"
-            self.note += "; some statements run in textual order"
+        if self._inner(names[0], cluster) and (
+            len(names) > 1 or self.bound.intersection(names)
+        ):
+            solved = self._tried(names, cluster)
+            if solved is not None:
+                return solved
         return _sequence([Filter((n,), self._own_loops(n, cluster)) for n in names])
+
+    def _tried(self, names: tuple[str, ...], cluster: Cluster) -> Tree | None:
+        """What isl makes of ``names``; ``None``, with a note, when that cannot be had."""
+        if len(names) > MOST_TOGETHER:
+            self.notes[f"{len(names)} statements are too many for one linear program"] = None
+            return None
+        try:
+            with isl.limited(self.scop.context, self.strategy.limit):
+                solved = _forward(self._solved(names, cluster))
+        except isl.OperationLimit:
+            self._exhausted()
+            return None
+        if not self.strategy.skewing and follows_sums(solved):
+            return None
+        if self.strategy.positive and runs_backwards(solved):
+            return None
+        return solved
 
     def _own_loops(self, name: str, cluster: Cluster) -> Tree:
         """A statement's own loops: the coincident ones as a band, each reduction below."""
+        if name in self.bound:
+            return self._textual(name, cluster)
         statement = self.scop.statement(name)
         inner = self._inner(name, cluster)
         tree: Tree = Leaf()
@@ -123,6 +219,29 @@ class _Scheduler:
         if free:
             schedule = as_schedule(self.scop, [{name: i} for i in free])
             tree = Band(schedule, True, (True,) * len(free), tree)
+        return tree
+
+    def _textual(self, name: str, cluster: Cluster) -> Tree:
+        """The loops of a statement that needs its own values, in textual order.
+
+        Neighbours share a band as long as none of them reverses a dependence.
+        """
+        domain = isl.part_of(self.scop.domain, (name,))
+        pairs = self.ordered.intersect_domain(domain).intersect_range(domain)
+        if cluster.rows:
+            pairs = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, cluster.rows))
+        bands: list[Band] = []
+        for iterator in self._inner(name, cluster):
+            row = as_schedule(self.scop, [{name: iterator}])
+            if bands and bands[-1].permutable and reversed_by(pairs, row).is_empty():
+                bands[-1] = judged(joined([bands[-1].schedule, row]), pairs, Leaf())
+                continue
+            for band in bands[-1:]:
+                pairs = pairs.eq_at_multi_union_pw_aff(band.schedule)
+            bands.append(judged(row, pairs, Leaf()))
+        tree: Tree = Leaf()
+        for band in reversed(bands):
+            tree = replace(band, child=tree)
         return tree
 
     def _solved(self, names: tuple[str, ...], cluster: Cluster) -> Tree:
@@ -144,6 +263,23 @@ class _Scheduler:
             .compute_schedule()
         )
         return _without_fixed(from_isl(schedule.get_root().child(0)))
+
+
+def _forward(tree: Tree) -> Tree:
+    """``tree`` with parallel loops that run backwards turned around."""
+
+    def rule(node: Tree) -> Tree | None:
+        if not isinstance(node, Band):
+            return None
+        turned = [node.coincident[k] and is_backward(node, k) for k in range(node.depth)]
+        if not any(turned):
+            return None
+        rows = [
+            member(node, k).neg() if turned[k] else member(node, k) for k in range(len(turned))
+        ]
+        return replace(node, schedule=joined(rows))
+
+    return rewrite(tree, rule)
 
 
 def _without_fixed(tree: Tree) -> Tree:
