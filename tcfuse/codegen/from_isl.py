@@ -13,9 +13,12 @@ from typing import TypedDict
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, is_uniform, loops
 from tcfuse.mapping.blocking import block_sizes
 from tcfuse.mapping.lanes import LANES, PARALLEL
+from tcfuse.mapping.tiles import SEPARATE
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial, floor_divided, put_text
 from tcfuse.poly.scop import Scop
+from tcfuse.poly.separation import isolated
+from tcfuse.poly.transforms import UNROLL
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 from tcfuse.poly.tree_isl import to_isl
 
@@ -39,6 +42,7 @@ def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tr
 def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
     build = isl.AstBuild.from_context(scop.parameters)
     schedule = to_isl(Domain(isl.part_of(scop.domain, names), _with_depths(child, 0)))
+    schedule = isl.without_marks(schedule, {UNROLL: isl.unrolled, SEPARATE: isolated})
     block = _block(build.node_from_schedule(schedule), _NO_MARKS)
     if all(is_uniform(loop) for loop in loops(block) if loop.lanes):
         return block
@@ -170,12 +174,16 @@ def _loop(node: isl.AstNode, marks: _Marks) -> Block:
     body = _block(node.for_get_body(), _NO_MARKS)
     if node.for_is_degenerate():
         return _once(tuple(_replaced(item, iterator, low) for item in body), marks)
-    step = _polynomial(node.for_get_inc()).number
-    assert step == 1, f"loop {iterator} has step {step}"
+    step = _polynomial(node.for_get_inc()).number or 1
     condition = node.for_get_cond()
     bound = _polynomial(condition.op_get_arg(1))
     inclusive = isl.operation_of(condition) == "le"
     high = bound + Polynomial.constant(int(inclusive))
+    if step != 1:  # count the iterations: c = low + step * c
+        value = low + Polynomial.constant(step) * Polynomial.factor(iterator)
+        body = tuple(_replaced(item, iterator, value) for item in body)
+        high = floor_divided(high - low + Polynomial.constant(step - 1), step)
+        low = Polynomial()
     return (Loop(iterator, low, high, body, **marks.flags()),)
 
 

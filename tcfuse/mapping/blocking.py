@@ -20,7 +20,7 @@ from tcfuse.mapping.access import touches
 from tcfuse.mapping.lanes import LANES
 from tcfuse.mapping.storage import Memory, place_temporaries
 from tcfuse.poly.dependences import Dependences
-from tcfuse.poly.rows import iterator_of
+from tcfuse.poly.rows import determines, iterator_of
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.transforms import joined, member, tile_member
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
@@ -63,23 +63,33 @@ def block_reductions(
     return tree if shared & _inside_blocks(scop, blocked.child, names) else blocked
 
 
-def _blocked(scop: Scop, tree: Tree, names: tuple[str, ...], rows: int) -> Tree:
+def _blocked(
+    scop: Scop, tree: Tree, names: tuple[str, ...], rows: int, outer: tuple[Band, ...] = ()
+) -> Tree:
+    """``tree``, which lies inside the loops ``outer``, with its blocks."""
     match tree:
         case Sequence(filters):
             parts = (
-                replace(f, child=_blocked(scop, f.child, f.statements, rows)) for f in filters
+                replace(f, child=_blocked(scop, f.child, f.statements, rows, outer))
+                for f in filters
             )
             return Sequence(tuple(parts))
         case Band(child=Mark(name, Band() as lane)) if name == LANES:
-            return _with_block(scop, tree, lane, names, rows)
+            return _with_block(scop, tree, lane, names, rows, outer)
         case Domain() | Filter() | Mark() | Band():
-            return replace(tree, child=_blocked(scop, tree.child, names, rows))
+            around = (*outer, tree) if isinstance(tree, Band) else outer
+            return replace(tree, child=_blocked(scop, tree.child, names, rows, around))
         case Leaf():
             return tree
 
 
 def _with_block(
-    scop: Scop, band: Band, lane: Band, names: tuple[str, ...], rows: int
+    scop: Scop,
+    band: Band,
+    lane: Band,
+    names: tuple[str, ...],
+    rows: int,
+    outer: tuple[Band, ...],
 ) -> Band | Mark:
     """``band`` over ``lane`` with the member that has the most reuse as a register block."""
     updates = [s for s in map(scop.statement, names) if s.is_update and s.reduction]
@@ -89,7 +99,8 @@ def _with_block(
         return band
     across = iterator_of(band, chosen, updates[0])
     assert across is not None
-    extent = fixed_extent(updates[0], across)
+    tiled = any(determines(loops, updates[0], across) for loops in outer)
+    extent = None if tiled else fixed_extent(updates[0], across)
     most = min(ACCUMULATORS // (GROUPS * len(updates)), MOST_ROWS, MOST_WORK // work)
     size = min(rows or _rows(extent, most), extent or rows or most)
     if size < 2:

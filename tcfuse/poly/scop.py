@@ -10,7 +10,7 @@ Source: "The Next 700 Accelerated Layers", section 4.2.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
@@ -119,6 +119,15 @@ def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
         isl.union_map(context, f"{head}{{ {'; '.join(writes)} }}"),
         isl.Set.read_from_str(context, f"{head}{{ : {known} }}"),
     )
+
+
+def assuming(scop: Scop, facts: Sequence[str]) -> Scop:
+    """``scop`` for the calls in which ``facts``, conditions on its sizes as isl text, hold."""
+    if not facts:
+        return scop
+    text = f"[{', '.join(scop.checked.sizes)}] -> {{ : {' and '.join(facts)} }}"
+    known = scop.parameters.intersect(isl.Set.read_from_str(scop.context, text))
+    return replace(scop, parameters=known, domain=scop.domain.intersect_params(known))
 
 
 def _statements(checked: Sequence[CheckedStatement]) -> Iterator[Statement]:

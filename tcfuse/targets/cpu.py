@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tcfuse.codegen.from_isl import nests
@@ -16,17 +17,18 @@ from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
+from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
 from tcfuse.mapping.tiling import tile_transposes
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
 from tcfuse.poly.proof import Proof, prove
-from tcfuse.poly.scheduling import compute_schedule
-from tcfuse.poly.scop import extract_scop
+from tcfuse.poly.scop import assuming, extract_scop
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
 from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.fixed_sizes import with_fixed_interface, with_fixed_sizes
 from tcfuse.tc.plain_names import plain_names
 from tcfuse.tc.sema import check
 
@@ -42,7 +44,11 @@ class Kernel:
 
 
 def compile_kernel(
-    checked: CheckedDef, interface: Interface, name_hint: str, options: MappingOptions
+    checked: CheckedDef,
+    interface: Interface,
+    name_hint: str,
+    options: MappingOptions,
+    fixed: Mapping[str, int] | None = None,
 ) -> Kernel:
     """The kernel of a definition.
 
@@ -51,22 +57,31 @@ def compile_kernel(
         interface: The fused node's signature.
         name_hint: Operator names; a digest is appended.
         options: Everything that changes the code.
+        fixed: Sizes that the kernel may take for granted; ``options.fix_sizes`` says when.
 
     Raises:
         UnsupportedError: The target cannot do this.
+        OptionError: A fixed size is no size of the definition.
     """
+    given = {} if fixed is None or options.fix_sizes == "never" else dict(fixed)
+    wanted = interface.sizes
     checked, interface = _plainly_named(checked, interface)
+    plain = dict(zip(wanted, interface.sizes, strict=True))
+    sizes = {plain.get(name, name): value for name, value in given.items()}
+    facts = interface.facts
+    interface = with_fixed_interface(interface, sizes)
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
+    if options.fix_sizes == "before":
+        checked, facts = with_fixed_sizes(checked, sizes), interface.facts
     prepared = with_accumulators(checked)
-    scop = extract_scop(prepared, interface.facts)
+    scop = extract_scop(prepared, facts)
     dependences = compute_dependences(scop)
-    scheduled = compute_schedule(
-        scop, dependences, fusion=options.fusion, limit=options.isl_operations
-    )
+    scheduled = schedule_nests(scop, dependences, options)
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = block_reductions(scop, dependences, tree, rows=options.block)
     tree = mark_parallel(tile_transposes(scop, tree))
+    tree = finish_loops(scop, tree, options)
     proof = prove(scop, dependences, tree)
     if scheduled.note:
         proof = replace(proof, notes=(*proof.notes, scheduled.note))
@@ -75,7 +90,7 @@ def compile_kernel(
     arena = arrange(prepared, buffers, tensors)
     writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
     phases, functions = [], []
-    for number, phase in enumerate(writer.phases(nests(scop, tree))):
+    for number, phase in enumerate(writer.phases(nests(assuming(scop, interface.facts), tree))):
         symbol = f"{name}_{number}"
         phases.append(Phase(symbol, phase.extent, phase.cost))
         head = [

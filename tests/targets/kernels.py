@@ -39,12 +39,16 @@ def kernel_of(
 ) -> Kernel:
     """The kernel of a definition whose parameters are its ports."""
     checked = checked_of(definition) if isinstance(definition, str) else definition
+    return compile_kernel(checked, interface_of(checked), hint, options or MappingOptions())
+
+
+def interface_of(checked: CheckedDef) -> Interface:
+    """The signature of a definition whose parameters are its ports."""
     inputs, outputs = (
         tuple(Port(name, checked.tensors[name]) for name in names)
         for names in (checked.inputs, checked.outputs)
     )
-    interface = Interface(inputs, outputs, checked.sizes)
-    return compile_kernel(checked, interface, hint, options or MappingOptions())
+    return Interface(inputs, outputs, checked.sizes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,46 @@
+"""Some pairs of a definition and options; ``tests.conformance.random_options`` runs more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tcfuse.errors import ToolchainError
+from tcfuse.options import MappingOptions
+from tcfuse.targets.toolchain import Toolchain
+from tests.codegen.conftest import runnable
+from tests.conformance import random_options
+from tests.conformance.option_seeds import SEEDS
+from tests.conformance.random_options import Pair, random_pairs, run
+from tests.poly.definitions import ROW_SUM, checked_of
+from tests.targets.kernels import kernel_of
+
+
+@pytest.mark.compiler
+def test_options_never_change_a_result(tmp_path: Path) -> None:
+    try:
+        Toolchain.default()
+    except ToolchainError as error:
+        pytest.skip(f"no compiler: {error}")
+    pairs = list(random_pairs(len(SEEDS) + 24, seed=20))
+    chosen = [*pairs[: len(SEEDS) : 3], *pairs[len(SEEDS) :]]
+    outcome = run(chosen, runnable()[-1], tmp_path, seed=3)
+    assert not outcome.refused
+    assert not outcome.wrong
+    assert outcome.right == len(chosen)
+
+
+@pytest.mark.compiler
+def test_a_wrong_kernel_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The comparison itself: the kernel of another definition."""
+    pair = Pair("sums", checked_of(ROW_SUM), MappingOptions())
+    other = kernel_of(ROW_SUM.replace("X(i, j)", "X(i, j) * 1.5"))
+    monkeypatch.setattr(random_options, "kernel_of", lambda *_: other)
+    outcome = run([pair], runnable()[-1], tmp_path, seed=3)
+    assert outcome.right == 0
+    assert "Not equal to tolerance" in outcome.wrong[0]
+
+
+def test_pairs_are_drawn_alike_every_time() -> None:
+    assert [str(p) for p in random_pairs(60, 4)] == [str(p) for p in random_pairs(60, 4)]
