@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -40,7 +41,12 @@ class Worker:
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def compile(
-        self, definition: str, interface: Interface, hint: str, options: MappingOptions
+        self,
+        definition: str,
+        interface: Interface,
+        hint: str,
+        options: MappingOptions,
+        fixed: Mapping[str, int] | None = None,
     ) -> Kernel:
         """``compile_kernel`` of the text of a definition, within bounds.
 
@@ -51,7 +57,7 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            _send(process.stdin, (definition, interface, hint, options, self.seconds))
+            _send(process.stdin, (definition, interface, hint, options, fixed, self.seconds))
             kind, value = _receive(process.stdout, time.monotonic() + PATIENCE * self.seconds)
         except (TimeoutError, EOFError, BrokenPipeError):
             self.stop()
@@ -144,7 +150,11 @@ def _bound(seconds: int) -> None:
 
 
 def _answer(
-    definition: str, interface: Interface, hint: str, options: MappingOptions
+    definition: str,
+    interface: Interface,
+    hint: str,
+    options: MappingOptions,
+    fixed: Mapping[str, int] | None,
 ) -> tuple[str, object]:
     from tcfuse.targets.cpu import compile_kernel
     from tcfuse.tc.parser import parse
@@ -152,7 +162,7 @@ def _answer(
 
     try:
         checked = check(parse(definition), sizes=interface.sizes)
-        return "done", compile_kernel(checked, interface, hint, options)
+        return "done", compile_kernel(checked, interface, hint, options, fixed)
     except UnsupportedError as error:
         return "refused", str(error)
     except Exception as error:  # told to the parent, which reports it as an internal error

@@ -6,6 +6,7 @@ run does not spend time to find it again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -17,6 +18,7 @@ from tcfuse.ort.record import interface_to_json, source_from_json, source_to_jso
 from tcfuse.store import Record, Store, key_of, tool_digest
 from tcfuse.targets.base import Interface, KernelSource
 from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.fixed_sizes import with_fixed_interface
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 
@@ -57,19 +59,33 @@ class Compiled:
 
 
 def compile_cached(
-    checked: CheckedDef, interface: Interface, hint: str, options: MappingOptions, store: Store
+    checked: CheckedDef,
+    interface: Interface,
+    hint: str,
+    options: MappingOptions,
+    store: Store,
+    fixed: Mapping[str, int] | None = None,
 ) -> CompiledKernel:
     """The kernel of a definition, from the cache if it was compiled before.
 
+    Args:
+        checked: The definition.
+        interface: Its signature.
+        hint: The kernel's name, to which a digest is appended.
+        options: Its knobs.
+        store: The cache.
+        fixed: Sizes that the kernel may take for granted, and checks in every call.
+
     Raises:
         UnsupportedError: The target cannot do it.
+        OptionError: A fixed size is no size of the definition.
     """
-    signature = interface_to_json(interface)
+    signature = interface_to_json(with_fixed_interface(interface, fixed or {}))
     key = key_of(checked.definition, signature, hint, options.to_json(), tool_digest())
     record = store.get(KIND, key)
     if record is None:
         try:
-            kernel = WORKER.compile(str(checked.definition), interface, hint, options)
+            kernel = WORKER.compile(str(checked.definition), interface, hint, options, fixed)
         except UnsupportedError as error:
             store.put(KIND, key, {"refused": str(error)})
             raise

@@ -31,6 +31,11 @@ def test_compiles_like_the_function_it_wraps(worker):
     assert str(there.proof) == str(here.proof)
 
 
+def test_fixed_sizes_travel(worker):
+    source = worker.compile(TEXT, INTERFACE, "f", MappingOptions(), {"N": 12}).source
+    assert ("N == 12", "N is not 12, which this kernel was made for") in source.interface.checks
+
+
 def test_a_refusal_keeps_its_reason(worker):
     text = TEXT.replace("X(i) + 1", "X(i + 1)")
     with pytest.raises(UnsupportedError, match="may leave the tensor"):

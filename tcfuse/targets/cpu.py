@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tcfuse.codegen.from_isl import nests
@@ -22,9 +22,10 @@ from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import place_temporaries
 from tcfuse.mapping.tiling import tile_transposes
 from tcfuse.options import MappingOptions
-from tcfuse.poly.dependences import compute_dependences
+from tcfuse.poly.dependences import Dependences, compute_dependences
 from tcfuse.poly.proof import Proof, prove
-from tcfuse.poly.scop import assuming, extract_scop
+from tcfuse.poly.scop import Scop, assuming, extract_scop
+from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
 from tcfuse.tc.checked import CheckedDef
@@ -63,11 +64,11 @@ def compile_kernel(
         UnsupportedError: The target cannot do this.
         OptionError: A fixed size is no size of the definition.
     """
-    given = {} if fixed is None or options.fix_sizes == "never" else dict(fixed)
+    fixed = {} if fixed is None or options.fix_sizes == "never" else fixed
     wanted = interface.sizes
     checked, interface = _plainly_named(checked, interface)
     plain = dict(zip(wanted, interface.sizes, strict=True))
-    sizes = {plain.get(name, name): value for name, value in given.items()}
+    sizes = {plain.get(name, name): value for name, value in fixed.items()}
     facts = interface.facts
     interface = with_fixed_interface(interface, sizes)
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
@@ -77,11 +78,7 @@ def compile_kernel(
     scop = extract_scop(prepared, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
-    tree = order_members(scop, scheduled.tree)
-    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = block_reductions(scop, dependences, tree, rows=options.block)
-    tree = mark_parallel(tile_transposes(scop, tree))
-    tree = finish_loops(scop, tree, options)
+    tree = _mapped(scop, dependences, scheduled.tree, options)
     proof = prove(scop, dependences, tree)
     if scheduled.note:
         proof = replace(proof, notes=(*proof.notes, scheduled.note))
@@ -93,15 +90,7 @@ def compile_kernel(
     for number, phase in enumerate(writer.phases(nests(assuming(scop, interface.facts), tree))):
         symbol = f"{name}_{number}"
         phases.append(Phase(symbol, phase.extent, phase.cost))
-        head = [
-            f"TCF_KERNEL({symbol})(char* const* tensors, const int64_t* sizes, char* shared,"
-        ]
-        head.append("    char* local, int64_t begin, int64_t end, int32_t* fault) {")
-        head.append("  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;")
-        head.append("  (void)end; (void)fault;")
-        for k, size in enumerate(interface.sizes):
-            head.append(f"  const int64_t {size} = sizes[{k}]; (void){size};")
-        head += [f"  {line}" for line in arena.declarations]
+        head = _head(symbol, interface.sizes, arena.declarations)
         functions.append("\n".join([*head, *phase.lines.text, "}"]))
     comment = "".join(f"// {line}\n" for line in str(checked.definition).splitlines())
     text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"
@@ -116,6 +105,29 @@ def compile_kernel(
     )
     placed = "".join(f"# {buffer}\n" for buffer in buffers.values())
     return Kernel(source, proof, to_yaml(scheduled.tree), placed + to_yaml(tree))
+
+
+def _mapped(
+    scop: Scop, dependences: Dependences, tree: Domain, options: MappingOptions
+) -> Domain:
+    """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
+    tree = order_members(scop, tree)
+    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
+    tree = block_reductions(scop, dependences, tree, rows=options.block)
+    tree = mark_parallel(tile_transposes(scop, tree))
+    return finish_loops(scop, tree, options)
+
+
+def _head(symbol: str, sizes: Sequence[str], declarations: Sequence[str]) -> list[str]:
+    """The first lines of a phase's function."""
+    return [
+        f"TCF_KERNEL({symbol})(char* const* tensors, const int64_t* sizes, char* shared,",
+        "    char* local, int64_t begin, int64_t end, int32_t* fault) {",
+        "  (void)tensors; (void)sizes; (void)shared; (void)local; (void)begin;",
+        "  (void)end; (void)fault;",
+        *(f"  const int64_t {s} = sizes[{k}]; (void){s};" for k, s in enumerate(sizes)),
+        *(f"  {line}" for line in declarations),
+    ]
 
 
 def _plainly_named(checked: CheckedDef, interface: Interface) -> tuple[CheckedDef, Interface]:
