@@ -64,11 +64,8 @@ def compile_kernel(
         UnsupportedError: The target cannot do this.
         OptionError: A fixed size is no size of the definition.
     """
-    fixed = {} if fixed is None or options.fix_sizes == "never" else fixed
-    wanted = interface.sizes
-    checked, interface = _plainly_named(checked, interface)
-    plain = dict(zip(wanted, interface.sizes, strict=True))
-    sizes = {plain.get(name, name): value for name, value in fixed.items()}
+    given = {} if fixed is None or options.fix_sizes == "never" else fixed
+    checked, interface, sizes = _plainly_named(checked, interface, given)
     facts = interface.facts
     interface = with_fixed_interface(interface, sizes)
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
@@ -130,12 +127,15 @@ def _head(symbol: str, sizes: Sequence[str], declarations: Sequence[str]) -> lis
     ]
 
 
-def _plainly_named(checked: CheckedDef, interface: Interface) -> tuple[CheckedDef, Interface]:
-    """Both with names that can stand in the texts of the stages."""
-    definition, interface = plain_names(checked.definition, interface)
+def _plainly_named(
+    checked: CheckedDef, interface: Interface, given: Mapping[str, int]
+) -> tuple[CheckedDef, Interface, dict[str, int]]:
+    """All three with names that can stand in the texts of the stages."""
+    definition, plain = plain_names(checked.definition, interface)
     if definition is not checked.definition:
-        checked = check(definition, sizes=interface.sizes)
-    return checked, interface
+        checked = check(definition, sizes=plain.sizes)
+    names = dict(zip(interface.sizes, plain.sizes, strict=True))
+    return checked, plain, {names.get(name, name): value for name, value in given.items()}
 
 
 def _name(hint: str, *determining: str) -> str:
