@@ -19,9 +19,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from tcfuse import debug
-from tcfuse.commands import own_layers
+from tcfuse.commands import own_layers, tc_texts
 from tcfuse.commands.knobs import with_knobs
-from tcfuse.errors import OptionError, TcfuseError, VerificationError
+from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
 from tcfuse.options import MappingOptions
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError
@@ -231,6 +231,7 @@ def doctor() -> int:
 
 
 own_layers.add_to(app)
+tc_texts.add_to(app)
 
 
 def _log(verbose: int) -> None:
@@ -286,6 +287,9 @@ def _complain(error: Exception) -> int:
         text = f"{message.rstrip('.')}; see tcfuse --help"
     elif isinstance(error, OptionError):
         status = 2
+    elif isinstance(error, TcError) and error.span is not None:
+        print(error, file=sys.stderr)  # with the place it speaks of
+        return status
     elif isinstance(error, VerificationError):
         status = 3
     elif isinstance(error, MemoryError):

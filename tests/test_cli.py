@@ -19,6 +19,8 @@ COMMANDS = (
     "optimize",
     "build",
     "run",
+    "check",
+    "fmt",
     "explain",
     "verify",
     "bench",

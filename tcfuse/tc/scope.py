@@ -209,6 +209,17 @@ class Scope:
         return form.expr
 
 
+def redefined(name: str, span: Span | None) -> TcError:
+    """The complaint about something named like a built-in."""
+    message = f"{name!r} is a built-in function"
+    return TcError(message, span, "choose another name", code="TC22")
+
+
+def size_and_tensor(name: str, span: Span | None) -> TcError:
+    """The complaint about one name for two things."""
+    return TcError(f"{name!r} is both a size and a tensor", span, RENAME, code="TC23")
+
+
 def variables_of(scope: Scope, sizes: Collection[str]) -> tuple[str, ...]:
     """The indices, then every other variable in order of first appearance, ranges first."""
     statement = scope.statement

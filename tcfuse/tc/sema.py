@@ -16,9 +16,17 @@ from tcfuse.tc.ast import Binary, Comprehension, Const, Def, Expr, Param, Range,
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.diagnostics import Finding
-from tcfuse.tc.linear import Linear, linear_of, linear_of_size, nonnegative
+from tcfuse.tc.extents import HALF_OPEN, check_affine, check_inside, empty, extent_of
+from tcfuse.tc.linear import linear_of, linear_of_size, nonnegative
 from tcfuse.tc.ranges import Bounds, Inferred, Precondition, Read, infer
-from tcfuse.tc.scope import SIZES_ONLY, Scope, reads_of, variables_of
+from tcfuse.tc.scope import (
+    SIZES_ONLY,
+    Scope,
+    reads_of,
+    redefined,
+    size_and_tensor,
+    variables_of,
+)
 from tcfuse.tc.typing import Type, assignable, is_bool, resolve, spell, type_of
 from tcfuse.tc.unparse import unparse_expr
 from tcfuse.types import DType, Size, TensorType, size_names
@@ -100,14 +108,14 @@ class Checker:
         """Take in the parameters and the returns."""
         definition = self.definition
         if definition.name in BUILTINS:
-            raise self.redefined(definition.name, definition.span)
+            raise redefined(definition.name, definition.span)
         seen: set[str] = set()
         for param in (*definition.params, *definition.returns):
             if param.name in seen:
                 message = f"{param.name!r} is already defined"
                 raise TcError(message, param.span, "rename it", code="TC23")
             if param.name in BUILTINS:
-                raise self.redefined(param.name, param.span)
+                raise redefined(param.name, param.span)
             seen.add(param.name)
             if param.type is not None:
                 self.declaration(param, param.type)
@@ -118,18 +126,7 @@ class Checker:
             self.tensors[param.name] = param.type
         for param in (*definition.params, *definition.returns):
             if param.name in self.sizes:
-                raise self.size_and_tensor(param.name, param.span)
-
-    @staticmethod
-    def redefined(name: str, span: Span | None) -> TcError:
-        """The complaint about something named like a built-in."""
-        message = f"{name!r} is a built-in function"
-        return TcError(message, span, "choose another name", code="TC22")
-
-    @staticmethod
-    def size_and_tensor(name: str, span: Span | None) -> TcError:
-        """The complaint about one name for two things."""
-        return TcError(f"{name!r} is both a size and a tensor", span, "rename one", code="TC23")
+                raise size_and_tensor(param.name, param.span)
 
     def declaration(self, param: Param, declared: TensorType) -> None:
         """Take in one declared type."""
@@ -197,9 +194,9 @@ class Checker:
             hint = "write to a new name and return that"
             raise TcError(f"the input {name!r} cannot be written", span, hint, code="TC16")
         if name in BUILTINS:
-            raise self.redefined(name, span)
+            raise redefined(name, span)
         if name in self.sizes:
-            raise self.size_and_tensor(name, span)
+            raise size_and_tensor(name, span)
         known = self.tensors.get(name) or self.declared.get(name)
         if known and known.rank != len(statement.indices):
             found = len(statement.indices)
@@ -264,7 +261,9 @@ class Checker:
         declared: dict[str, Bounds] = {}
         for r in statement.ranges:
             explicit[r.name] = Bounds(scope.inline(r.low), scope.inline(r.high))
-            self.not_empty(r, explicit[r.name])
+            if empty(r, explicit[r.name]):
+                message, hint = f"the range of {r.name!r} is empty", HALF_OPEN
+                self.warnings.append(Finding("TC26", "warning", message, r.span, hint))
         reads: list[Read] = []
         if len(explicit) < len(variables):
             target, bounds = statement.tensor, self.bounds.get(statement.tensor)
@@ -287,22 +286,10 @@ class Checker:
         for name, found in inferred.bounds.items():
             for bound in (found.low, found.high) if name not in explicit else ():
                 if isinstance(bound, Binary):
-                    form = linear_of(bound, {})
-                    self.must_be_affine(statement, f"a bound of {name!r}", form)
+                    what, form = f"a bound of {name!r}", linear_of(bound, {})
+                    if self.affine and form is not None:
+                        check_affine(statement, what, form)
         return inferred
-
-    def not_empty(self, r: Range, bounds: Bounds) -> None:
-        """Complain about an explicit range that is empty for all sizes."""
-        low, high = linear_of(bounds.low, {}), linear_of(bounds.high, {})
-        if low is None or high is None:
-            return
-        hint = "ranges are half open: 0:3 is 0, 1, 2"
-        if nonnegative(low - high - 1):
-            message = f"the range of {r.name!r} ends before it starts"
-            raise TcError(message, r.span, hint, code="TC26")
-        if low == high:
-            message = f"the range of {r.name!r} is empty"
-            self.warnings.append(Finding("TC26", "warning", message, r.span, hint))
 
     def write(self, statement: Comprehension, dtype: DType, ranges: tuple[Range, ...]) -> None:
         """Record that ``statement`` has written its tensor."""
@@ -312,7 +299,7 @@ class Checker:
             if any(r.low != Const(0) for r in written):
                 self.origins[name] = tuple(r.low for r in written)
         elif statement.ranges:
-            self.inside(statement, written)
+            check_inside(statement, written, self.bounds[name])
         if name in self.tensors:
             return
         del self.unwritten[name]
@@ -323,51 +310,16 @@ class Checker:
             self.tensors[name] = TensorType(dtype, shape)
 
     def extent(self, statement: Comprehension, written: Range) -> Size:
-        """The size of the dimension that ``written`` covers."""
+        """The size of the dimension that ``written`` covers, which must not be negative."""
         if written.low == Const(0) and isinstance(written.high, Var):
             return written.high.name
-        low, high = linear_of(written.low, {}), linear_of(written.high, {})
-        if low is not None and high is not None:
-            extent = high - low
-            self.must_be_affine(statement, f"the extent of {written.name!r}", extent)
-            if not nonnegative(extent):
-                reason = f"for the range of {written.name!r}"
-                self.require(Precondition.of(extent, statement.left_span, reason))
-            return extent.size
-        raise TcError(
-            f"the extent of {written.name!r} is not computed from sizes",
-            statement.left_span,
-            f"declare the shape of {statement.tensor!r} in the returns",
-            code="TC44",
-        )
-
-    def must_be_affine(self, statement: Comprehension, what: str, form: Linear | None) -> None:
-        """Raise when ``form`` cannot be handed to the polyhedral stages but has to be."""
-        if self.affine and form is not None and not form.is_affine:
-            raise TcError(
-                f"{what} is {form}, which is not affine in the sizes",
-                statement.left_span,
-                "give every index an explicit range: 'where i in 0:N'",
-                code="TC44",
-            )
-
-    def inside(self, statement: Comprehension, written: Iterable[Range]) -> None:
-        """Raise when ``written`` cannot lie within the tensor's bounds."""
-        for found, bounds in zip(written, self.bounds[statement.tensor], strict=True):
-            if found.low == bounds.low and found.high == bounds.high:
-                continue
-            low, high = linear_of(found.low, {}), linear_of(found.high, {})
-            least, most = linear_of(bounds.low, {}), linear_of(bounds.high, {})
-            if low is None or high is None or least is None or most is None:
-                continue
-            if nonnegative(least - low - 1, 1) or nonnegative(high - most - 1, 1):
-                raise TcError(
-                    f"{found.name!r} runs from {low} to {high}, outside {statement.tensor!r}, "
-                    f"which starts at {least} and ends at {most}",
-                    statement.left_span,
-                    f"declare the shape of {statement.tensor!r} in the returns",
-                    code="TC45",
-                )
+        form = extent_of(statement, written)
+        if self.affine:
+            check_affine(statement, f"the extent of {written.name!r}", form)
+        if not nonnegative(form):
+            reason = f"for the range of {written.name!r}"
+            self.require(Precondition.of(form, statement.left_span, reason))
+        return form.size
 
 
 def _bounds_of_size(size: Size) -> Bounds:

@@ -19,7 +19,7 @@ from tcfuse.tc.ast import (
     Var,
 )
 
-_WIDTH = 96
+WIDTH = 96
 _TERNARY, _UNARY, _PRIMARY = 1, 7, 8
 _PRECEDENCE: dict[str, int] = {
     "||": 2,
@@ -57,7 +57,7 @@ def unparse_statement(statement: Comprehension) -> str:
     if not clauses:
         return head
     line = f"{head} where {', '.join(clauses)}"
-    if len(line) + 2 <= _WIDTH:
+    if len(line) + 2 <= WIDTH:
         return line
     return f"{head} where\n    " + ",\n    ".join(clauses)
 
