@@ -142,7 +142,7 @@ class Layer:
         if plan is None:
             names = (*self.checked.inputs, *self.checked.inout)
             bind_sizes(self.checked, dict(zip(names, arrays, strict=True)), {}, exact=True)
-            raise TcError(f"{self.__name__}: {kernel.complaint(dims)}")
+            raise TcError(f"{self.__name__}: {kernel.complaint(dims)}", code="TC30")
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
         self._plans[dims] = plan

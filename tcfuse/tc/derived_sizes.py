@@ -61,7 +61,7 @@ class DerivedSizes:
             if form is None:
                 message = f"{unparse_expr(node)} cannot stand in a range or size"
                 hint = "use sizes and integers with + - * / % min max"
-                raise TcError(message, node.span, hint)
+                raise TcError(message, node.span, hint, code="TC44")
             return _checked(form, expr)
 
         return fold(expr, combine)
@@ -95,7 +95,7 @@ class DerivedSizes:
         if self._is_known(form):
             return
         if not form.terms:
-            raise TcError(sentence, span)
+            raise TcError(sentence, span, "it holds for no sizes", code="TC30")
         self.checks.setdefault(at_least_zero(form), sentence)
         self.fact(form)
 
@@ -214,7 +214,8 @@ class DerivedSizes:
         """The name for ``value``, a C text; what is ``known`` of it is not negative."""
         if value not in self._names:
             if len(self._names) == MOST_NAMES:
-                raise TcError(f"more than {MOST_NAMES} sizes are not affine in the sizes")
+                message = f"more than {MOST_NAMES} sizes are not affine in the sizes"
+                raise TcError(message, code="TC41")
             name = self.fresh("n")
             self._names[value] = name
             self.derived.append((name, value))
@@ -269,5 +270,5 @@ def _checked(form: Linear, expr: Expr) -> Linear:
     if any(abs(n) > LARGEST for n in (form.constant, *(c for _, c in form.terms))):
         text = unparse_expr(expr)
         shown = text if len(text) <= 60 else f"{text[:60]}..."
-        raise TcError(f"{shown} is too large for a size", expr.span)
+        raise TcError(f"{shown} is too large for a size", expr.span, code="TC44")
     return form

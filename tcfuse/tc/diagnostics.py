@@ -258,7 +258,7 @@ DIAGNOSTICS: Mapping[str, Diagnostic] = {
             "the file has no definition of that name",
         ),
         Diagnostic("TC40", "error", "wrong output array", "its rank, sizes or element type"),
-        Diagnostic("TC41", "error", "too many arguments", "of a kernel"),
+        Diagnostic("TC41", "error", "too large for a kernel", "split the definition"),
         Diagnostic(
             "TC42",
             "error",

@@ -107,6 +107,7 @@ def _unknown(
         f"{' and '.join(names)} are",
         None,
         f"add an input with a dimension that is {names[0]} alone",
+        code="TC38",
     )
 
 

@@ -211,7 +211,7 @@ class _Builder:
             if name not in names:
                 hint = f"add an input with a dimension {name}, or write a number"
                 span = self.checked.definition.span
-                raise TcError(f"no input gives the size {name!r}", span, hint)
+                raise TcError(f"no input gives the size {name!r}", span, hint, code="TC38")
         return Interface(
             found.inputs,
             tuple(_ports(returns)),
@@ -271,8 +271,10 @@ def _check_limits(checked: CheckedDef) -> None:
     count = len(checked.statements)
     if count > MOST_STATEMENTS:
         message = f"{count} statements are too many for one kernel"
-        raise TcError(message, checked.definition.span, f"at most {MOST_STATEMENTS}")
+        hint = f"at most {MOST_STATEMENTS}; split the definition"
+        raise TcError(message, checked.definition.span, hint, code="TC41")
     for item in checked.statements:
         if len(item.ranges) > MOST_VARIABLES:
             message = f"{len(item.ranges)} variables are too many for one statement"
-            raise TcError(message, item.comprehension.span, f"at most {MOST_VARIABLES}")
+            hint = f"at most {MOST_VARIABLES}; split the statement"
+            raise TcError(message, item.comprehension.span, hint, code="TC41")
