@@ -29,6 +29,8 @@ class UnsupportedError(TcfuseError):
 class IllegalTransformError(TcfuseError):
     """A schedule transformation was asked for where it is not legal."""
 
+    code = "TC42"
+
 
 class VerificationError(TcfuseError):
     """A produced model or kernel does not give the right answer."""
@@ -90,7 +92,7 @@ class Span:
                 continue
             number = self.line + offset
             marks = self._underline(text, number)
-            shown.append(f" {number:{width}} | {text}".rstrip())
+            shown.append(f" {number:{width}} | {_clipped(text, len(marks))}".rstrip())
             if marks:
                 shown.append(f" {'':{width}} | {marks}")
         return "\n".join(shown)
@@ -107,6 +109,13 @@ class Span:
 
 
 _MOST_LINES = 6
+_MOST_COLUMNS = 120
+
+
+def _clipped(text: str, marked: int) -> str:
+    """The first ``marked`` columns of a very long line and some more."""
+    end = max(marked, _MOST_COLUMNS)
+    return text if len(text) <= end + _MOST_COLUMNS // 2 else f"{text[:end]} ..."
 
 
 class TcError(TcfuseError):

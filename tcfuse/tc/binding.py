@@ -94,7 +94,8 @@ def check_names(expected: Sequence[str], found: Collection[str]) -> None:
     if set(expected) != set(found):
         wanted, given = ", ".join(expected) or "none", ", ".join(found) or "none"
         counts = f"expected {len(expected)} inputs but found {len(found)}"
-        raise TcError(f"{counts}: {wanted} against {given}", code="TC32")
+        message = f"{counts}: {wanted} against {given}"
+        raise TcError(message, hint="pass one array for each", code="TC32")
 
 
 def check_type(name: str, array: Array, dtype: DType, *, exact: bool = True) -> None:
@@ -112,7 +113,7 @@ def check_rank(name: str, array: Array, rank: int) -> None:
     """Raise unless ``array`` has ``rank`` dimensions."""
     if array.ndim != rank:
         message = f"{name!r} has {array.ndim} dimensions instead of {rank}"
-        raise TcError(message, code="TC34")
+        raise TcError(message, hint="reshape it", code="TC34")
 
 
 def check_dense(name: str, array: Array) -> None:
@@ -127,7 +128,8 @@ def check_output(name: str, array: Array, dtype: DType, shape: tuple[int, ...]) 
     if array.dtype != dtype.numpy or array.shape != shape:
         expected = f"{dtype.numpy.name} of shape {shape}"
         message = f"the output {name!r} is {array.dtype.name} of shape {array.shape}"
-        raise TcError(f"{message} instead of {expected}", code="TC40")
+        hint = f"allocate np.empty({shape}, {dtype.numpy.name!r})"
+        raise TcError(f"{message} instead of {expected}", hint=hint, code="TC40")
     check_dense(name, array)
     if not array.flags.writeable:
         raise TcError(f"the output {name!r} is read-only", hint="copy it", code="TC40")
@@ -170,10 +172,10 @@ def _agree(dimension: _Dimension, known: Mapping[str, int], places: Mapping[str,
         return
     if isinstance(size, int):
         message = f"{dimension} is {dimension.length} instead of {size}"
-        raise TcError(message, code="TC37")
+        raise TcError(message, hint="declare a name to allow others", code="TC37")
     where = f" {places[size]}" if size in places else ""
     message = f"{dimension} is {dimension.length}, but {size} is {expected}{where}"
-    raise TcError(message, code="TC36")
+    raise TcError(message, hint="one name is one size", code="TC36")
 
 
 def size_value(size: Size, known: Mapping[str, int]) -> int:

@@ -53,6 +53,24 @@ class Finding:
         return render(self.severity, self.code, self.message, self.span, self.hint)
 
 
+def reference() -> str:
+    """The page ``docs/diagnostics.md``."""
+    lines = [
+        "# Diagnostics",
+        "",
+        "What `tcfuse check`, building and calling say about a definition, each with its place",
+        "and a way out. Those marked `never` are errors of the 2019 language that this one has",
+        "no need of.",
+        "",
+        "| code | severity | what | remark |",
+        "| --- | --- | --- | --- |",
+    ]
+    for row in DIAGNOSTICS.values():
+        remark = row.remark.replace("|", "\\|")
+        lines.append(f"| {row.code} | {row.severity} | {row.title} | {remark} |")
+    return "\n".join([*lines, ""])
+
+
 DIAGNOSTICS: Mapping[str, Diagnostic] = {
     row.code: row
     for row in (

@@ -67,7 +67,7 @@ def evaluate(
         for condition in checked.preconditions:
             if not number(condition, known):
                 message = f"the sizes do not satisfy {unparse_expr(condition)}"
-                raise TcError(message, code="TC30")
+                raise TcError(message, hint="pass arrays of other sizes", code="TC30")
         for name in checked.inout:
             run.tensors[name] = run.old(name, arrays[name])
         for name in checked.inputs:

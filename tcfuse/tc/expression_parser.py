@@ -259,7 +259,8 @@ class ExpressionParser:
         if found != expected:
             plural = "" if expected == 1 else "s"
             message = f"{name!r} takes {expected} argument{plural} but found {found}"
-            raise TcError(message, span, code="TC12")
+            hint = f"write {name}({', '.join('abcd'[:expected])})"
+            raise TcError(message, span, hint, code="TC12")
 
 
 def number(text: str) -> int | float:

@@ -125,7 +125,7 @@ class Cursor:
         span = Span(self.source, token.start, token.end, self.filename)
         if token.kind == "unknown":
             message = f"no word of the language starts with {token.text!r}"
-            raise TcError(message, span, code="TC01")
+            raise TcError(message, span, "remove it; comments start with #", code="TC01")
         found = repr(token.text) if token.text else "the end of the text"
         raise TcError(f"expected {expected} but found {found}", span, hint, code=code)
 

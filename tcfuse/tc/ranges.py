@@ -223,18 +223,43 @@ def _preconditions(conditions: Iterable[Condition]) -> tuple[Precondition, ...]:
         form = condition.form
         if nonnegative(form):
             continue
+        _check_possible(condition)
         read, text = condition.read, unparse_expr(condition.read.subscript)
-        if nonnegative(-form - 1, 1):
-            raise TcError(
-                f"the subscript {text} of {read.tensor!r} is out of bounds",
-                read.subscript.span,
-                "guard the read with a ternary, or narrow the range with 'where'",
-                code="TC30",
-            )
         reason = f"for the subscript {text} of {read.tensor!r}"
         found = Precondition.of(form, read.subscript.span, reason)
         left.setdefault(found.condition, found)
     return tuple(left.values())
+
+
+def check_possible(
+    explicit: Mapping[str, Bounds], reads: Sequence[Read], lets: Mapping[str, Expr]
+) -> None:
+    """Raise when a read is out of bounds for all sizes although every range is given."""
+    names = frozenset(explicit)
+    forms: dict[str, Linear | None] = {}
+    for name, value in lets.items():
+        forms[name] = linear_of(value, forms, names)
+    solved: dict[str, Interval] = {}
+    for name, bounds in explicit.items():
+        low, high = linear_of(bounds.low, forms), linear_of(bounds.high, forms)
+        if low is not None and high is not None:
+            solved[name] = Interval(low, high)
+    for condition in (c for read in reads for c in _conditions(read, forms, names)):
+        left = _eliminate(condition, solved)
+        if not any(left.form.coefficient(name) for name in names):
+            _check_possible(left)
+
+
+def _check_possible(condition: Condition) -> None:
+    """Raise when ``condition``, which is over sizes only, holds for none of them."""
+    if nonnegative(-condition.form - 1, 1):
+        read = condition.read
+        raise TcError(
+            f"the subscript {unparse_expr(read.subscript)} of {read.tensor!r} is out of bounds",
+            read.subscript.span,
+            "guard the read with a ternary, or narrow the range with 'where'",
+            code="TC30",
+        )
 
 
 def _unsolved(

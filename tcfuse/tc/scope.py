@@ -25,6 +25,7 @@ from tcfuse.tc.typing import Type, is_integer, spell
 from tcfuse.tc.unparse import unparse_expr
 
 RENAME = "rename it"
+_DECLARE_IT = "declare it as a parameter, or assign it first"
 SIZES_ONLY = "bounds depend on sizes only"
 
 
@@ -158,7 +159,7 @@ class Scope:
         else:
             close = get_close_matches(name, [*BUILTINS, *unwritten], 1)
             problem = f"undefined tensor or function {name!r}"
-            hint = f"did you mean {close[0]!r}?" if close else None
+            hint = f"did you mean {close[0]!r}?" if close else _DECLARE_IT
         raise TcError(problem, read.span or self.statement.span, hint, code=code)
 
     def check_own_read(self, read: Access) -> None:

@@ -18,7 +18,7 @@ from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.diagnostics import Finding
 from tcfuse.tc.extents import HALF_OPEN, check_affine, check_inside, empty, extent_of
 from tcfuse.tc.linear import linear_of, linear_of_size, nonnegative
-from tcfuse.tc.ranges import Bounds, Inferred, Precondition, Read, infer
+from tcfuse.tc.ranges import Bounds, Inferred, Precondition, Read, check_possible, infer
 from tcfuse.tc.scope import (
     SIZES_ONLY,
     Scope,
@@ -274,6 +274,8 @@ class Checker:
             elif bounds:
                 declared = dict(zip(statement.indices, bounds, strict=True))
         lets = {let.name: let.value for let in statement.lets}
+        if not reads and not self.affine:
+            check_possible(explicit, reads_of(scope, self.bounds), lets)
         inferred = infer(
             variables,
             explicit,

@@ -191,12 +191,16 @@ def node_type(
 def _element(tensor: str, found: int, tensors: Mapping[str, TensorType]) -> DType:
     """The type of an element of ``tensor``, read with ``found`` subscripts."""
     if tensor not in tensors:
-        raise TcError(f"undefined tensor {tensor!r}", code="TC24")
+        hint = "declare it as a parameter"
+        raise TcError(f"undefined tensor {tensor!r}", None, hint, code="TC24")
     expected = tensors[tensor].rank
+    if expected and not found:
+        message = f"expected a scalar but {tensor!r} is a tensor"
+        raise TcError(message, None, f"write {tensor}(...)", code="TC14")
     if found != expected:
         plural = "" if expected == 1 else "s"
         message = f"{tensor!r} has {expected} dimension{plural} but {found} subscripts"
-        raise TcError(message, code="TC13")
+        raise TcError(message, None, "give one for each dimension", code="TC13")
     return tensors[tensor].dtype
 
 
