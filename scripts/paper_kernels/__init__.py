@@ -1,0 +1,1 @@
+"""The kernels of the Tensor Comprehensions papers beside NumPy and ONNX Runtime."""
