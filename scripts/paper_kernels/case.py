@@ -45,7 +45,8 @@ class Case:
             as many of the outputs, in order, as the others need.
         weights: Inputs that a model may hold as constants.
         shapes: Other shapes for the inputs of the models, of the same memory.
-        limits: The largest position in an index; the bytes that are touched in a table.
+        positions: For each input that holds positions, how many there are.
+        touched: For each input that is not read whole, the bytes that are.
         note: What differs from the paper.
     """
 
@@ -63,12 +64,9 @@ class Case:
     @property
     def sizes(self) -> SimpleNamespace:
         """The sizes of every step, by name."""
-        found: dict[str, int] = {}
-        for step in self.steps:
-            found |= step.sizes
-        return SimpleNamespace(**found)
+        return SimpleNamespace(**{n: v for step in self.steps for n, v in step.sizes.items()})
 
     @property
     def label(self) -> str:
-        """The sizes of the last step, as the table shows them."""
-        return " ".join(f"{name}={value}" for name, value in self.steps[-1].sizes.items())
+        """The sizes as the table shows them."""
+        return " ".join(f"{name}={value}" for name, value in vars(self.sizes).items())
