@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -137,10 +138,10 @@ def is_index(expr: Expr, indices: set[str]) -> bool:
     return all(is_index(x, indices) for x in children(expr))
 
 
-def runner(case: Case, inputs: Arrays, *, symbolic: bool) -> tuple[Callable[[], None], Arrays]:
-    """The case's kernels as one call, and the arrays it writes."""
+def runner(case: Case, inputs: Arrays, *, symbolic: bool) -> tuple[Callable[[], Any], Arrays]:
+    """The case's kernels as one call, bound to arrays, and these arrays."""
     known = dict(inputs)
-    calls: list[Callable[[], object]] = []
+    calls: list[Callable[[], Any]] = []
     for step in case.steps:
         checked = checked_of(step)
         layers = tcfuse.define(
@@ -154,13 +155,13 @@ def runner(case: Case, inputs: Arrays, *, symbolic: bool) -> tuple[Callable[[], 
         ]
         known |= dict(zip(checked.outputs, outs, strict=True))
         out = outs[0] if len(outs) == 1 else tuple(outs)
-        calls.append(lambda layer=layer, given=given, out=out: layer(*given, out=out))
+        calls.append(layer.bind(*given, out=out))
 
     def call() -> None:
         for each in calls:
             each()
 
-    return call, known
+    return (calls[0] if len(calls) == 1 else call), known
 
 
 def fixed(step: Step) -> dict[str, int]:

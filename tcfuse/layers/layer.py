@@ -6,7 +6,7 @@ import inspect
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from tcfuse.layers.arguments import Target, given_outputs, input_array, output_t
 from tcfuse.layers.compiling import Settings, load_definition
 from tcfuse.layers.describe import describe, signature
 from tcfuse.layers.dlpack import give, library_of
-from tcfuse.layers.running import run
+from tcfuse.layers.running import Bound
 from tcfuse.ort.direct import DirectKernel, Plan
 from tcfuse.tc.binding import bind_sizes, check_names, check_rank, check_type
 from tcfuse.tc.checked import CheckedDef
@@ -70,6 +70,46 @@ class Layer:
             results = [give(result, library) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
+    def bind(self, *arguments: Any, out: Any = None, **named: Any) -> Callable[[], Any]:
+        """A function that computes the same arrays from the same arrays, again and again.
+
+        Nothing is looked at again, so a call costs less.  What the inputs hold may change in
+        between; the outputs are overwritten.  It may not run twice at the same time.
+
+        Raises:
+            InputError: An array would have to be copied first.
+            TcError: The definition starts from what its outputs hold.
+        """
+        if any(self._updated):
+            message = f"{self.__name__} starts from what its outputs hold and cannot be bound"
+            raise TcError(message, hint="call it")
+        arguments = self._in_order(arguments, named)
+        arrays, dims = self._arrays(arguments)
+        kernel = self._kernel or self.compile()
+        plan = self._plans.get(dims) or self._plan(kernel, dims, arrays)
+        targets = self._targets(given_outputs(out, self._outputs), plan, arrays)
+        copied = [
+            port.name
+            for port, given, used in (
+                *zip(self._inputs, arguments, arrays, strict=True),
+                *((p, t.given, t.array) for p, t in zip(self._outputs, targets, strict=True)),
+            )
+            if given is not None and given is not used
+        ]
+        if copied:
+            hint = "contiguous NumPy arrays that share no memory can"
+            raise InputError(f"{', '.join(copied)} cannot be bound; {hint}")
+        tensors = (*arrays, *(target.array for target in targets))
+        bound = Bound.of(kernel, plan, dims, tensors, self.settings.threads)
+        results = tuple(target.returned for target in targets)
+        result = results[0] if len(results) == 1 else results
+
+        def call() -> Any:
+            self._call(bound)
+            return result
+
+        return call
+
     def compile(self) -> DirectKernel:
         """Compile now; else the first call does it.
 
@@ -102,21 +142,31 @@ class Layer:
                 arrays.append(start.copy())
                 dims += start.shape
         plan = self._plans.get(dims) or self._plan(kernel, dims, arrays)
-        targets: list[Target] = []
-        others = list(arrays)
-        for port, value, shape in zip(self._outputs, given, plan.shapes, strict=True):
-            targets.append(output_target(value, port, shape, others))
-            others.append(targets[-1].memory)
+        targets = self._targets(given, plan, arrays)
         self._run(kernel, plan, dims, (*arrays, *(target.array for target in targets)))
         for target in targets:
             target.finish()
         results = tuple(target.returned for target in targets)
         return results[0] if len(results) == 1 else results
 
+    def _targets(
+        self, given: Sequence[Any], plan: Plan, arrays: Sequence[np.ndarray]
+    ) -> list[Target]:
+        """Where each output goes, apart from what is read and from the others."""
+        targets: list[Target] = []
+        others = list(arrays)
+        for port, value, shape in zip(self._outputs, given, plan.shapes, strict=True):
+            targets.append(output_target(value, port, shape, others))
+            others.append(targets[-1].memory)
+        return targets
+
     def _run(
         self, kernel: DirectKernel, plan: Plan, dims: Dims, tensors: Sequence[np.ndarray]
     ) -> None:
-        if not run(kernel, plan, dims, tensors, self.settings.threads):
+        self._call(Bound.of(kernel, plan, dims, tensors, self.settings.threads))
+
+    def _call(self, bound: Bound) -> None:
+        if not bound():
             raise InputError(f"{self.__name__}: an index is out of range")
 
     def _arrays(self, arguments: Sequence[Any]) -> tuple[list[np.ndarray], Dims]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,34 +14,59 @@ from tcfuse.ort.direct import STACK_SCRATCH, DirectKernel, Plan
 CACHE_LINE = 64
 
 
-def run(
-    kernel: DirectKernel,
-    plan: Plan,
-    dims: Sequence[int],
-    tensors: Sequence[np.ndarray],
-    threads: int = 1,
-) -> bool:
-    """Fill the outputs; false when an index was out of range.
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound:
+    """A call of a kernel that can be repeated, but not run twice at the same time.
 
-    Args:
-        kernel: What to run.
-        plan: What it said it needs for these shapes.
-        dims: The dimensions of all inputs.
-        tensors: Contiguous arrays: the inputs, then the outputs.
-        threads: Parts to run at the same time, at most.
+    Attributes:
+        runner: What ``DirectKernel.runner`` made of the arrays.
+        tensors: The arrays, which live as long as this does.
+        parts: For each phase, how many parts of it run at the same time; none when there is
+            nothing to run.
+        shared: Scratch of the call.
+        local: Scratch of each part.
     """
-    if plan.empty:
-        return True
-    runner = kernel.runner(dims, [tensor.ctypes.data for tensor in tensors])
-    parts = min(threads, max(plan.parts))
-    shared = _scratch(plan.shared_bytes, 1, always=parts > 1)
-    local = _scratch(plan.local_bytes, parts)
-    if parts == 1:
-        return not runner(_address(shared), _address(local), 0, len(plan.parts), 0, 1)
-    for phase, worth in enumerate(plan.parts):
-        if not _run_phase(runner, phase, min(parts, worth), _address(shared), local):
-            return False
-    return True
+
+    runner: Callable[..., int]
+    tensors: Sequence[np.ndarray]
+    parts: tuple[int, ...]
+    shared: np.ndarray | None
+    local: np.ndarray | None
+
+    @classmethod
+    def of(
+        cls,
+        kernel: DirectKernel,
+        plan: Plan,
+        dims: Sequence[int],
+        tensors: Sequence[np.ndarray],
+        threads: int = 1,
+    ) -> Bound:
+        """A call that fills the outputs.
+
+        Args:
+            kernel: What to run.
+            plan: What it said it needs for these shapes.
+            dims: The dimensions of all inputs.
+            tensors: Contiguous arrays: the inputs, then the outputs.
+            threads: Parts to run at the same time, at most.
+        """
+        runner = kernel.runner(dims, [tensor.ctypes.data for tensor in tensors])
+        parts = () if plan.empty else tuple(max(min(threads, n), 1) for n in plan.parts)
+        most = max(parts, default=1)
+        shared = _scratch(plan.shared_bytes, 1, always=most > 1)
+        return cls(runner, tensors, parts, shared, _scratch(plan.local_bytes, most))
+
+    def __call__(self) -> bool:
+        """Fill the outputs; false when an index was out of range."""
+        shared = _address(self.shared)
+        if max(self.parts, default=1) == 1:
+            local = _address(self.local)
+            return not self.runner(shared, local, 0, len(self.parts), 0, 1)
+        return all(
+            _run_phase(self.runner, phase, parts, shared, self.local)
+            for phase, parts in enumerate(self.parts)
+        )
 
 
 def _run_phase(

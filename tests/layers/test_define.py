@@ -349,3 +349,42 @@ def test_compiling_is_told_once_and_the_next_process_finds_it(tmp_path: Path):
     assert [len(lines) for lines in told] in ([1, 0, 1], [0, 0, 0])  # as the cache had it
     for line in (line for lines in told for line in lines):
         assert line.startswith("tcfuse: f compiled in ")
+
+
+# ---------------------------------------------------------------------- bound calls
+
+
+def test_a_bound_call_reads_what_its_arrays_hold_now(ops):
+    x, y = array(4, 8), np.empty((4, 8), np.float32)
+    call = ops.softmax.bind(x, out=y)
+    for seed in range(3):
+        x[...] = array(4, 8, seed=seed)
+        assert call() is y
+        np.testing.assert_array_equal(y, ops.softmax(x))
+
+
+def test_a_bound_call_keeps_its_arrays(ops):
+    call = ops.add.bind(array(5), B=array(5, seed=1))
+    expected = array(5) + array(5, seed=1)
+    junk = [np.full(5, np.nan, np.float32) for _ in range(100)]
+    np.testing.assert_array_equal(call(), expected)
+    assert len(junk) == 100
+
+
+def test_a_bound_call_on_threads(ops):
+    x = array(300, 517)
+    wide = tcfuse.define(TEXT, sizes={"P": 4}, threads=3, quiet=True)
+    np.testing.assert_array_equal(wide.softmax.bind(x)(), ops.softmax(x))
+    assert ops.softmax.bind(array(0, 8))().shape == (0, 8)
+
+
+def test_what_would_be_copied_cannot_be_bound(ops):
+    x = array(4, 8)
+    with pytest.raises(InputError, match=r"^I cannot be bound"):
+        ops.softmax.bind(x[:, ::2])
+    with pytest.raises(InputError, match=r"^O cannot be bound"):
+        ops.softmax.bind(x, out=x)
+    with pytest.raises(InputError, match=r"^O cannot be bound"):
+        ops.softmax.bind(x, out=np.empty((8, 4), np.float32).T)
+    with pytest.raises(TcError, match="starts from what its outputs hold and cannot be bound"):
+        ops.accumulate.bind(x, out=np.zeros(8, np.float32))

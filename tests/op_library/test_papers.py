@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import tcfuse
 from op_library import papers
 from tcfuse.errors import ToolchainError
 from tcfuse.targets.toolchain import Toolchain
@@ -21,7 +22,9 @@ from tcfuse.tc.sema import check
 from tcfuse.types import DType
 from tests.codegen.conftest import runnable
 from tests.op_library.paper_references import REFERENCES
-from tests.targets.kernels import Compiled, build, kernel_of
+from tests.targets.kernels import Compiled
+from tests.targets.language import Ready, build_all, ready
+from tests.targets.language import sizes_of as interface_sizes
 
 DEFINITIONS: dict[str, Def] = {
     d.name: d for name in papers.names() for d in parse_file(papers.text(name), name)
@@ -170,25 +173,40 @@ def test_the_definition_says_what_the_paper_does(name: str, sizes: dict[str, int
 
 
 @pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
-    """Every kernel, for this processor's newest instructions."""
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Ready, Compiled]]:
+    """Every kernel for all sizes, for this processor's newest instructions."""
     try:
         Toolchain.default()
     except ToolchainError as error:
         pytest.skip(f"no compiler: {error}")
-    definitions = [check(d) for d in DEFINITIONS.values()]
-    made = [kernel_of(d, hint=d.definition.name) for d in definitions]
-    (row,) = build(definitions, made, runnable()[-1:], tmp_path_factory.mktemp("papers"))
-    return dict(zip(DEFINITIONS, row, strict=True))
+    programs = [ready(str(d), d.name) for d in DEFINITIONS.values()]
+    row = build_all(programs, runnable()[-1], tmp_path_factory.mktemp("papers"))
+    return dict(zip(DEFINITIONS, zip(programs, row, strict=True), strict=True))
 
 
 @pytest.mark.compiler
 @pytest.mark.parametrize(("name", "sizes"), CASES)
 def test_the_kernel_computes_the_definition(
-    kernels: Mapping[str, Compiled], name: str, sizes: dict[str, int]
+    kernels: Mapping[str, tuple[Ready, Compiled]], name: str, sizes: dict[str, int]
 ) -> None:
-    compiled = kernels[name]
-    inputs = inputs_of(compiled.checked, sizes)
-    found, fault = compiled(inputs)
+    program, compiled = kernels[name]
+    inputs = inputs_of(program.checked, sizes)
+    found, fault = compiled(inputs, interface_sizes(program.form.interface, inputs))
     assert fault == 0
-    assert_close(compiled.checked, found, evaluate(compiled.checked, inputs), sizes)
+    assert_close(program.checked, found, evaluate(program.checked, inputs), sizes)
+
+
+@pytest.mark.compiler
+@pytest.mark.parametrize("fixed", [False, True], ids=["symbolic", "fixed"])
+@pytest.mark.parametrize("name", ["conv", "softmax_a", "lut2", "wavenet"])
+def test_a_layer_computes_the_definition(name: str, fixed: bool) -> None:
+    """One of each kind, as users call them, for all sizes and for these alone."""
+    sizes = sizes_of(name)[1]
+    definition = DEFINITIONS[name]
+    checked = check(definition, affine=False)
+    inputs = inputs_of(checked, sizes)
+    layers = tcfuse.define(str(definition), sizes=sizes if fixed else None, quiet=True)
+    found = layers[name](*inputs.values())
+    outputs = found if isinstance(found, tuple) else (found,)
+    named = dict(zip(checked.outputs, outputs, strict=True))
+    assert_close(checked, named, evaluate(checked, inputs), sizes)
