@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from scripts.paper_kernels.case import Case
 from scripts.paper_kernels.cases import cases
 from scripts.paper_kernels.cold import Cold, compile_cold
 from scripts.paper_kernels.machine import measure_peak, processor
-from scripts.paper_kernels.measure import WrongResultError, measure
+from scripts.paper_kernels.measure import Row, WrongResultError, measure
 from tcfuse.errors import TcfuseError
 
 
@@ -33,7 +34,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--symbolic", action="store_true", help="one kernel for all sizes")
     parser.add_argument("--no-compile-time", action="store_true", help="do not compile anew")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write everything there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table there")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="FILE",
+        help="write the table there, between the marks of a document",
+    )
     return parser.parse_args()
 
 
@@ -60,17 +66,17 @@ def cold_of(case: Case, options: argparse.Namespace) -> Cold | None:
     return max(found, key=lambda cold: cold.wall)
 
 
-def main() -> int:
-    """Exit status: 0 done, 1 a contender was wrong or did not compile."""
-    options = arguments()
-    wanted = chosen(options)
-    if options.list:
-        print("\n".join(dict.fromkeys(case.name for case in wanted)))
-        return 0
+def described(options: argparse.Namespace) -> str:
+    """Where and how the figures are measured."""
+    kernels = "kernels for all sizes" if options.symbolic else "a kernel for each size"
+    versions = f"NumPy {np.__version__}, ONNX Runtime {onnxruntime.__version__}"
+    return f"{processor()}, one thread; {versions}; {kernels}; load {load()}"
+
+
+def measured(options: argparse.Namespace) -> Iterator[tuple[Row, Cold | None] | None]:
+    """Each case's figures, or ``None`` after a complaint."""
     rounds = options.rounds or (3 if options.quick else 11)
-    print(f"{processor()}, one thread; NumPy {np.__version__}, ONNX Runtime "
-          f"{onnxruntime.__version__}; load {load()}")  # fmt: skip
-    lines, records, failed = [], [], False
+    wanted = chosen(options)
     with tempfile.TemporaryDirectory(prefix="paper-kernels-") as folder:
         peak = measure_peak(Path(folder))
         for number, case in enumerate(wanted, 1):
@@ -78,22 +84,34 @@ def main() -> int:
             print(progress, file=sys.stderr, flush=True)
             try:
                 row = measure(case, peak, rounds=rounds, symbolic=options.symbolic)
-                cold = cold_of(case, options)
+                yield row, cold_of(case, options)
             except (WrongResultError, TcfuseError, RuntimeError, MemoryError) as error:
                 print(f"{progress}: {error}", file=sys.stderr)
-                failed = True
-                continue
-            lines.append(report.cells(row, cold))
-            records.append(report.record(row, cold))
+                yield None
+
+
+def main() -> int:
+    """Exit status: 0 done, 1 a contender was wrong or did not compile."""
+    options = arguments()
+    wanted = chosen(options)
+    if options.list:
+        print("\n".join(dict.fromkeys(case.name for case in wanted)))
+        return 0
+    head = described(options)
+    print(head)
+    results = list(measured(options))
+    rows = [result for result in results if result is not None]
+    lines = [report.cells(*row) for row in rows]
     print(report.aligned(lines))
     for note in dict.fromkeys(f"{c.name} {c.label}: {c.note}" for c in wanted if c.note):
         print(note)
     print(f"load {load()}")
     if options.json:
+        records = [report.record(*row) for row in rows]
         options.json.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
     if options.markdown:
-        options.markdown.write_text(report.markdown(lines) + "\n", encoding="utf-8")
-    return int(failed)
+        report.into_document(options.markdown, report.markdown(head, lines))
+    return int(len(rows) < len(results))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,8 @@ class Row:
     """
 
     case: Case
-    work: Workload
+    n_bytes: int
+    flops: int
     numpy: Ratio
     ort: Ratio
     numpy_form: str
@@ -63,7 +64,7 @@ class Row:
     @property
     def compute_us(self) -> float:
         """Microseconds the operations take at the peak."""
-        return self.work.flops / self.peak * 1e6
+        return self.flops / self.peak * 1e6
 
     @property
     def bound(self) -> str:
@@ -102,7 +103,8 @@ def measure(case: Case, peak: Peak, *, rounds: int, symbolic: bool) -> Row:
     times = interleave(contenders, min(rounds, fitting))
     return Row(
         case,
-        work,
+        work.n_bytes,
+        work.flops,
         Ratio.paired(times["numpy"], times["tcfuse"]),
         Ratio.paired(times["ort"], times["tcfuse"]),
         numpy.label,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from scripts.paper_kernels.cold import Cold
@@ -23,6 +24,7 @@ HEAD = (
     "cpu s",
 )
 TEXT_COLUMNS = 3
+BEGIN, END = "<!-- figures -->", "<!-- end of figures -->"
 
 
 def cells(row: Row, cold: Cold | None) -> tuple[str, ...]:
@@ -31,8 +33,8 @@ def cells(row: Row, cold: Cold | None) -> tuple[str, ...]:
         row.case.name,
         row.case.label,
         row.bound,
-        f"{row.work.n_bytes / 1e6:.3g}",
-        f"{row.work.flops / 1e6:.3g}",
+        f"{row.n_bytes / 1e6:.3g}",
+        f"{row.flops / 1e6:.3g}",
         f"{row.ort.after_us:.1f}",
         f"{row.numpy.value:.2f} ±{row.numpy.spread * 100:.0f} %",
         f"{row.ort.value:.2f} ±{row.ort.spread * 100:.0f} %",
@@ -56,10 +58,20 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
     )
 
 
-def markdown(lines: Sequence[Sequence[str]]) -> str:
-    """The same for a document."""
+def markdown(head: str, lines: Sequence[Sequence[str]]) -> str:
+    """The same for a document, below a sentence about the machine."""
     rule = ["---"] * TEXT_COLUMNS + ["---:"] * (len(HEAD) - TEXT_COLUMNS)
-    return "\n".join(f"| {' | '.join(line)} |" for line in (HEAD, rule, *lines))
+    table = "\n".join(f"| {' | '.join(line)} |" for line in (HEAD, rule, *lines))
+    return f"{head}\n\n{table}\n"
+
+
+def into_document(path: Path, text: str) -> None:
+    """Write ``text`` between the marks of a document, or as a file of its own."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    before, begin, rest = old.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    whole = f"{before}{begin}\n{text}{end}{after}" if begin and end else text
+    path.write_text(whole, encoding="utf-8")
 
 
 def record(row: Row, cold: Cold | None) -> dict[str, Any]:
@@ -69,8 +81,8 @@ def record(row: Row, cold: Cold | None) -> dict[str, Any]:
         "sizes": [dict(step.sizes) for step in row.case.steps],
         "note": row.case.note,
         "bound": row.bound,
-        "bytes": row.work.n_bytes,
-        "flops": row.work.flops,
+        "bytes": row.n_bytes,
+        "flops": row.flops,
         "tcfuse_us": row.ort.after_us,
         "numpy_us": row.numpy.before_us,
         "ort_us": row.ort.before_us,
