@@ -270,5 +270,5 @@ def _checked(form: Linear, expr: Expr) -> Linear:
     if any(abs(n) > LARGEST for n in (form.constant, *(c for _, c in form.terms))):
         text = unparse_expr(expr)
         shown = text if len(text) <= 60 else f"{text[:60]}..."
-        raise TcError(f"{shown} is too large for a size", expr.span, code="TC44")
+        raise TcError(f"{shown} is too large for a size", expr.span, code="TC41")
     return form

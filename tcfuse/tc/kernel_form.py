@@ -21,9 +21,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from tcfuse.errors import TcError
+from tcfuse.errors import Span, TcError
 from tcfuse.interface import Interface, Port
-from tcfuse.tc.ast import Binary, Comprehension, Def, Expr, Param, Var, post_order
+from tcfuse.tc.ast import (
+    Access,
+    Binary,
+    Comprehension,
+    Const,
+    Def,
+    Expr,
+    Param,
+    Var,
+    post_order,
+    walk,
+)
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.derived_sizes import DerivedSizes, at_least_zero
@@ -31,13 +42,14 @@ from tcfuse.tc.input_sizes import input_sizes
 from tcfuse.tc.linear import Linear, linear_of, linear_of_size, nonnegative
 from tcfuse.tc.read_checks import Condition, Ranges, reads_inside
 from tcfuse.tc.rebase import Affine, rebased
-from tcfuse.tc.reserved import with_safe_names
 from tcfuse.tc.unparse import unparse_expr
 from tcfuse.tc.versions import Versions
 from tcfuse.types import TensorType, size_names
 
 MOST_STATEMENTS = 256
 MOST_VARIABLES = 32
+MOST_OPERATORS = 20_000
+MOST_OPERATORS_IN_SUBSCRIPTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ def kernel_form(checked: CheckedDef) -> KernelForm:
     Raises:
         TcError: No kernel can know a size, or something is far too large.
     """
-    return _Builder(with_safe_names(checked)).build()
+    return _Builder(checked).build()
 
 
 class _Builder:
@@ -210,8 +222,8 @@ class _Builder:
         for name in self.checked.sizes:
             if name not in names:
                 hint = f"add an input with a dimension {name}, or write a number"
-                span = self.checked.definition.span
-                raise TcError(f"no input gives the size {name!r}", span, hint, code="TC38")
+                message = f"no input gives the size {name!r}"
+                raise TcError(message, self.place(name), hint, code="TC38")
         return Interface(
             found.inputs,
             tuple(_ports(returns)),
@@ -220,6 +232,18 @@ class _Builder:
             tuple(sizes.checks.items()),
             tuple(sizes.facts),
         )
+
+    def place(self, size: str) -> Span | None:
+        """Where a size name stands first."""
+        for param in self.checked.definition.returns:
+            if param.type is not None and size in size_names(param.type.shape):
+                return param.span
+        for item in self.checked.statements:
+            for r in item.comprehension.ranges:
+                for node in (*walk(r.low), *walk(r.high)):
+                    if node == Var(size) and isinstance(node, Var):
+                        return node.span or r.span
+        return self.checked.definition.span
 
     def name(self, wanted: str) -> str:
         """``wanted``, or something like it that is not taken."""
@@ -263,18 +287,39 @@ def _used(statements: Iterable[Comprehension]) -> set[str]:
 
 
 def _check_limits(checked: CheckedDef) -> None:
-    """Refuse what would take the polyhedral stages forever.
+    """Refuse what would take the polyhedral stages forever, or C++ cannot hold.
 
     Raises:
-        TcError: There are too many statements or variables.
+        TcError: There is too much of something.
     """
     count = len(checked.statements)
     if count > MOST_STATEMENTS:
         message = f"{count} statements are too many for one kernel"
-        hint = f"at most {MOST_STATEMENTS}; split the definition"
-        raise TcError(message, checked.definition.span, hint, code="TC41")
+        raise _too_large(message, checked.definition.span, MOST_STATEMENTS)
     for item in checked.statements:
+        statement = item.comprehension
         if len(item.ranges) > MOST_VARIABLES:
             message = f"{len(item.ranges)} variables are too many for one statement"
-            hint = f"at most {MOST_VARIABLES}; split the statement"
-            raise TcError(message, item.comprehension.span, hint, code="TC41")
+            raise _too_large(message, statement.span, MOST_VARIABLES)
+        for expr in (statement.value, *(let.value for let in statement.lets)):
+            _check_expression(expr, statement.span)
+
+
+def _check_expression(expr: Expr, span: Span | None) -> None:
+    """Refuse what is too large in the value of a statement."""
+    nodes = post_order(expr)
+    if len(nodes) > MOST_OPERATORS:
+        raise _too_large("the expression is too long for one kernel", span, MOST_OPERATORS)
+    for node in nodes:
+        if isinstance(node, Const) and isinstance(node.value, int) and node.value >= 1 << 64:
+            raise _too_large(f"{node.value} is too large for a number", node.span or span, None)
+        if isinstance(node, Access):
+            size = sum(1 for e in node.subscripts for _ in walk(e))
+            if size > MOST_OPERATORS_IN_SUBSCRIPTS:
+                message = f"the subscripts of {node.tensor!r} are too long"
+                raise _too_large(message, node.span or span, MOST_OPERATORS_IN_SUBSCRIPTS)
+
+
+def _too_large(message: str, span: Span | None, most: int | None) -> TcError:
+    hint = None if most is None else f"at most {most}; split the definition"
+    return TcError(message, span, hint, code="TC41")

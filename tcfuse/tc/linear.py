@@ -14,9 +14,13 @@ from functools import cached_property, lru_cache
 from math import gcd
 from typing import TypeAlias
 
+from tcfuse.errors import TcError
 from tcfuse.tc.ast import Binary, Cast, Const, Expr, Unary, Var, fold
 from tcfuse.tc.unparse import unparse_expr
 from tcfuse.types import DType, Size
+
+MOST_ARGUMENTS = 32
+"""Of a minimum or maximum: the time for one grows with their cube."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +157,10 @@ def extreme(operator: str, forms: Iterable[Linear]) -> Linear:
             continue
         kept = [other for other in kept if not nonnegative((other - form) * sign)]
         kept.append(form)
+        if len(kept) > MOST_ARGUMENTS:
+            what = "minimum" if operator == "min" else "maximum"
+            message = f"a {what} of more than {MOST_ARGUMENTS} sizes"
+            raise TcError(message, hint="give the index a range with 'where'", code="TC41")
     return kept[0] if len(kept) == 1 else Linear.of(Extreme(operator, tuple(kept)))
 
 

@@ -142,7 +142,8 @@ def _reach(
             case _:
                 return None
 
-    return fold(subscript, combine)
+    whole = form_of(subscript)
+    return fold(subscript, combine) if whole is None else _extremes(whole, ranges)
 
 
 def _extremes(form: Linear, ranges: Ranges) -> _Reach:
