@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.commands.progress import print_table, progress
-from tcfuse.commands.tc_file import chosen, definitions_of
+from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.errors import InputError, OptionError
 from tcfuse.options import MappingOptions
 
@@ -54,6 +54,8 @@ def run(
     options = BuildOptions(domain, prefix, parse_names(renamed), mapping, keep_going)
     definitions = definitions_of(order.file, order.sizes)
     wanted = tuple(chosen(definitions, name) for name in order.functions) or definitions
+    if not order.quiet:
+        warn(wanted)
     with progress(order.quiet) as show:
         built = build_layers(wanted, order.target, options, show)
     for name, reason in built.failed.items():

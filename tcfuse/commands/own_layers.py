@@ -10,7 +10,14 @@ import typer
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.options import MappingOptions
 
-File = Annotated[Path, typer.Argument(metavar="FILE.tc", help="Tensor Comprehensions.")]
+File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE.tc",
+        help="Tensor Comprehensions; - is standard input.",
+        allow_dash=True,
+    ),
+]
 Size = Annotated[
     list[str] | None,
     typer.Option("--size", metavar="N=8", help="Fix a size to a number; repeatable."),

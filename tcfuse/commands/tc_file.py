@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tcfuse.commands.sources import read_sources, shown
 from tcfuse.errors import InputError, OptionError
 from tcfuse.tc.binding import find_definition
 from tcfuse.tc.checked import CheckedDef
@@ -18,15 +20,22 @@ def definitions_of(file: Path, sizes: Sequence[str] = ()) -> tuple[CheckedDef, .
         TcError: A definition is ill-formed.
         OptionError: A size is not ``NAME=NUMBER``, or no definition has it.
     """
-    from tcfuse.layers.define import read
     from tcfuse.tc.fixing import check_with_sizes
     from tcfuse.tc.parser import parse_file
 
-    text, filename = read(file)
-    parsed = parse_file(text, filename)
+    ((path, text),) = read_sources([file])
+    parsed = parse_file(text, shown(path))
     if not parsed:
         raise InputError(f"{file}: there is no definition in it")
     return check_with_sizes(parsed, _numbers(sizes))
+
+
+def warn(definitions: Sequence[CheckedDef]) -> None:
+    """Print what is allowed in definitions and may not be meant."""
+    for checked in definitions:
+        for finding in checked.warnings:
+            if finding.severity == "warning":
+                print(finding, file=sys.stderr)
 
 
 def chosen(definitions: Sequence[CheckedDef], name: str | None) -> CheckedDef:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
 from tcfuse.tc.fixing import check_with_sizes
 from tcfuse.tc.parser import parse_file
+
+
+class TcWarning(UserWarning):
+    """A definition may not mean what it says."""
 
 
 class Layers:
@@ -31,7 +36,9 @@ class Layers:
         return self._layers[name]
 
     def __getattr__(self, name: str) -> Layer:
-        if name.startswith("__") or name not in self._layers:
+        if name == "_layers" or name.startswith("__"):  # asked of one that is not made yet
+            raise AttributeError(name)
+        if name not in self._layers:
             raise AttributeError(_unknown(name, self._layers))
         return self._layers[name]
 
@@ -66,6 +73,7 @@ def define(
     types must be those of the definition, and shapes are checked.  The results are tensors of
     the library that all inputs come from, else NumPy arrays.  A definition is compiled at its
     first call, which says so on standard error; later calls, and later processes, find it.
+    What is allowed and may not be meant gives a ``TcWarning``.
 
     Args:
         text: One or more definitions, or the path of a file with them.
@@ -73,7 +81,7 @@ def define(
             input shows must be fixed.
         options: Knobs of every kernel.
         threads: How many threads a call may use.
-        quiet: Do not say what is compiled.
+        quiet: Do not say what is compiled, and do not warn.
         knobs: Single knobs by name, for example ``numerics="strict"``.
 
     Raises:
@@ -88,6 +96,9 @@ def define(
     source, filename = read(text)
     settings = Settings(chosen, threads, quiet)
     definitions = check_with_sizes(parse_file(source, filename), sizes or {})
+    findings = [f for c in definitions for f in c.warnings if f.severity == "warning"]
+    for finding in findings if not quiet else ():
+        warnings.warn(str(finding), TcWarning, stacklevel=2)
     return Layers({c.definition.name: Layer(c, settings) for c in definitions})
 
 

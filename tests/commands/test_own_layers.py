@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -171,6 +172,20 @@ def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
     assert Path("layers/good.onnx").is_file()
 
 
+def test_warnings_are_shown(tcfuse: Call, layers: Path, monkeypatch: pytest.MonkeyPatch):
+    given = ("-f", "accumulate", "-i", "X=random:2,3", "-i", "T=random:3", "--compare")
+    status, out, err = tcfuse("run", layers, *given)
+    assert status == 0
+    assert "warning: 'T' is reduced into before it is written" in err
+    assert "T: largest error " in out
+    assert tcfuse("run", layers, *given, "-q")[2] == ""
+    text = "def one() -> (O) { O(i) = 1.0 where i in 0:3 }"
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    status, out, _ = tcfuse("run", "-", "-o", "one.npy")
+    assert (status, out) == (0, "")
+    assert np.load("one.npy").tolist() == [1, 1, 1]
+
+
 @pytest.mark.parametrize(
     ("text", "arguments", "status", "message"),
     [
@@ -180,7 +195,7 @@ def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
         (TEXT, ("-o", "x.npy/deep"), 1, "x.npy/deep: cannot be written"),
         (BAD, (), 1, "layers.tc:1:35: error: "),
         ("# nothing", (), 1, "layers.tc: there is no definition in it"),
-        ("\udcff", (), 1, "layers.tc: cannot be read"),
+        ("\udcff", (), 1, "cannot read layers.tc"),
     ],
 )
 def test_build_says_what_is_wrong(

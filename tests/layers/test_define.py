@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 import tcfuse
 from tcfuse.errors import InputError, OptionError, TcError
+from tcfuse.layers.define import TcWarning
 from tests.layers.definitions import TEXT
 
 pytestmark = pytest.mark.compiler
@@ -305,6 +307,18 @@ def test_a_text_that_is_no_definition():
         tcfuse.define("deff")
     with pytest.raises(TcError, match="defined twice"):
         tcfuse.define(f"{TEXT}\n{TEXT}")
+
+
+def test_what_may_not_be_meant_is_a_warning_at_the_call():
+    text = "def f(float(N, M) X) -> (float(M) T) { T(j) += X(i, j) }"
+    with pytest.warns(TcWarning, match="'T' is reduced into before it is written") as found:
+        tcfuse.define(text)
+    assert found[0].filename == __file__
+    tcfuse.define(text, quiet=True)
+
+
+def test_a_copy_has_the_same_definitions(ops):
+    assert list(copy.copy(ops)) == list(ops)
 
 
 def test_options_that_are_none():
