@@ -20,7 +20,7 @@ from tests.layers.definitions import TEXT
 pytest.importorskip("onnxruntime")
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]
 
-NAMES = ("softmax", "convolve", "take")
+NAMES = ("softmax", "convolve", "take", "accumulate")
 
 
 def definitions(*names: str, text: str = TEXT) -> tuple[CheckedDef, ...]:
@@ -45,14 +45,11 @@ def files(folder: Path) -> list[str]:
 
 def test_what_is_written(built):
     folder = built.library.parent
-    models = ["layers/Pick.onnx", "layers/convolve.onnx", "layers/softmax.onnx"]
+    names = ["softmax.onnx", "convolve.onnx", "Pick.onnx", "accumulate.onnx"]
+    assert [model.name for model in built.models] == names
+    models = sorted(f"layers/{name}" for name in names)
     assert files(folder) == ["layers.md", "layers.so", *models]
-    assert [model.name for model in built.models] == [
-        "softmax.onnx",
-        "convolve.onnx",
-        "Pick.onnx",
-    ]
-    assert [operator.domain for operator in built.operators] == ["tcfuse.layers"] * 3
+    assert {operator.domain for operator in built.operators} == {"tcfuse.layers"}
 
 
 def test_page(built, golden):
@@ -60,7 +57,9 @@ def test_page(built, golden):
 
 
 def test_models_run_for_any_sizes(built):
-    softmax, convolve, pick = (open_session(model, built.library) for model in built.models)
+    softmax, convolve, pick, accumulate = (
+        open_session(model, built.library) for model in built.models
+    )
     assert [(v.name, v.shape) for v in softmax.get_inputs()] == [("I", ["N", "D"])]
     assert [(v.name, v.shape) for v in softmax.get_outputs()] == [("O", ["N", "D"])]
     for shape in ((3, 4), (1, 17), (0, 5)):
@@ -73,6 +72,11 @@ def test_models_run_for_any_sizes(built):
     )
     table, index = array(5, 3, dtype=np.float64), np.array([4, 0], np.int32)
     np.testing.assert_array_equal(pick.run(None, {"T": table, "I": index})[0], table[index])
+    start = np.ones(17, np.float32)
+    assert [v.name for v in accumulate.get_inputs()] == ["X", "T_in"]
+    total = accumulate.run(None, {"X": array(4, 17), "T_in": start})[0]
+    np.testing.assert_allclose(total, 1 + array(4, 17).sum(axis=0), rtol=1e-5)
+    np.testing.assert_array_equal(start, 1)
 
 
 def test_operators_stand_beside_others_in_a_model(built):
@@ -111,7 +115,7 @@ def test_shapes_are_inferred(built):
 
 
 def test_what_does_not_fit_is_named(built):
-    _, convolve, pick = (open_session(model, built.library) for model in built.models)
+    _, convolve, pick, _ = (open_session(model, built.library) for model in built.models)
     with pytest.raises(Exception, match=r"convolve: the size N - K \+ 1 .* is negative"):
         convolve.run(None, {"X": array(2), "w": array(9)})
     given = {"T": array(5, 3, dtype=np.float64), "I": np.array([5], np.int32)}
