@@ -18,6 +18,7 @@ from enum import Enum
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.mapping.legality import among, carries_nothing, inside
 from tcfuse.poly import isl
+from tcfuse.poly.cells import Cells
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.transforms import joined, member
@@ -45,6 +46,11 @@ class Buffer:
     memory: Memory
     kept: tuple[int, ...]
     lanes: bool = False
+
+    @property
+    def cells(self) -> Cells:
+        """What the proof has to know."""
+        return Cells(self.kept, self.lanes)
 
     def __str__(self) -> str:
         each = " per lane" if self.lanes else ""

@@ -108,7 +108,7 @@ def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
     head = f"[{', '.join(checked.sizes)}] -> "
     domains = [_domain_text(s) for s in statements]
     reads = [text for s in statements for text in _read_texts(s, checked)]
-    writes = [_access_text(s, _target(s), checked) for s in statements]
+    writes = [_access_text(s, target(s), checked) for s in statements]
     known = " and ".join((*(f"{size} >= 0" for size in checked.sizes), *facts))
     return Scop(
         checked,
@@ -142,7 +142,7 @@ def _statements(checked: Sequence[CheckedStatement]) -> Iterator[Statement]:
         yield Statement(f"S{number}", names, item.ranges, False, written, item.reduction)
 
 
-def _target(statement: Statement) -> Access:
+def target(statement: Statement) -> Access:
     """The element a statement writes."""
     written = statement.comprehension
     return Access(written.tensor, tuple(Var(name) for name in written.indices))
@@ -218,13 +218,20 @@ def _domain_text(statement: Statement) -> str:
 
 def _read_texts(statement: Statement, checked: CheckedDef) -> Iterator[str]:
     if statement.is_update:
-        yield _access_text(statement, _target(statement), checked)
+        yield _access_text(statement, target(statement), checked)
     seen: set[str] = set()
     for access in accesses(statement):
         text = _access_text(statement, access, checked)
         if text not in seen:
             seen.add(text)
             yield text
+
+
+def access_map(scop: Scop, statement: Statement, access: Access) -> isl.Map:
+    """From the instances of ``statement`` to the elements, inside the tensor, of ``access``."""
+    head = f"[{', '.join(scop.checked.sizes)}] -> "
+    text = _access_text(statement, access, scop.checked)
+    return isl.Map.read_from_str(scop.context, f"{head}{{ {text} }}")
 
 
 def _access_text(statement: Statement, access: Access, checked: CheckedDef) -> str:

@@ -19,7 +19,7 @@ from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
-from tcfuse.mapping.storage import place_temporaries
+from tcfuse.mapping.storage import Memory, place_temporaries
 from tcfuse.mapping.tiling import tile_transposes
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import Dependences, compute_dependences
@@ -76,10 +76,11 @@ def compile_kernel(
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
     tree = _mapped(scop, dependences, scheduled.tree, options)
-    proof = prove(scop, dependences, tree)
+    buffers = place_temporaries(scop, dependences, tree)
+    cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
+    proof = prove(scop, dependences, tree, reassociate=options.reassociate, cells=cells)
     if scheduled.note:
         proof = replace(proof, notes=(*proof.notes, scheduled.note))
-    buffers = place_temporaries(scop, dependences, tree)
     tensors = tensors_of(prepared, buffers)
     arena = arrange(prepared, buffers, tensors)
     writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)

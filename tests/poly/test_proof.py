@@ -149,7 +149,7 @@ def test_instances_at_one_point() -> None:
             return Leaf()
         return None
 
-    with pytest.raises(UnsupportedError, match="the schedule would reverse a dependence"):
+    with pytest.raises(UnsupportedError, match="dependent instances run at one point in time"):
         prove(scop, dependences, rewrite(tree, cut))
 
 

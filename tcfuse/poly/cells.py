@@ -1,0 +1,134 @@
+"""Whether a temporary's storage is large enough for the values that live at one time.
+
+A contracted temporary keeps only some of its dimensions and is used again by every iteration of
+the loops around it.  It is right when, for the loops across which no value travels, the kept
+indices of an iteration determine the element: then two elements that share a cell belong to
+different iterations, and no value is needed after its iteration.
+
+Source: Darte and Huard, "New Complexity Results on Array Contraction", 2005 (legal mappings).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcfuse.errors import UnsupportedError
+from tcfuse.poly import isl
+from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.scop import Scop
+from tcfuse.poly.transforms import member
+from tcfuse.poly.tree import Band, Domain, Mark, Sequence, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """What a temporary that each thread has for itself is stored in.
+
+    Attributes:
+        kept: The dimensions of the tensor that remain; none is a register.
+        lanes: Whether each lane has its own.
+    """
+
+    kept: tuple[int, ...]
+    lanes: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Loop:
+    row: isl.MultiUnionPwAff
+    marks: frozenset[str]
+
+
+def check_cells(
+    scop: Scop, dependences: Dependences, tree: Domain, cells: Mapping[str, Cells]
+) -> int:
+    """How many temporaries' storage was shown to be large enough.
+
+    Args:
+        scop: Whose temporaries they are.
+        dependences: Which values travel where.
+        tree: The mapped tree.
+        cells: The storage of those temporaries that are not stored whole.
+
+    Raises:
+        UnsupportedError: Two live values could share a cell, or threads a value.
+    """
+    for tensor, storage in cells.items():
+        _check(scop, dependences, tree, tensor, storage)
+    return len(cells)
+
+
+def _check(
+    scop: Scop, dependences: Dependences, tree: Domain, tensor: str, storage: Cells
+) -> None:
+    touched = _accesses(scop, tensor)
+    users = {m.get_tuple_name(isl.dim_type.in_) for m in isl.maps_of(touched)}
+    # false dependences too: whoever overwrites an element must find it in the same place
+    pairs = dependences.all.intersect(touched.apply_range(touched.reverse()))
+    if not _in_one_phase(tree.child, users):
+        raise UnsupportedError(f"{tensor} is needed by another part of the kernel")
+    place: list[isl.MultiUnionPwAff] = []  # the loops whose iterations use the cells again
+    for loop in _common_loops(tree.child, users, frozenset()):
+        inside = pairs.eq_at_multi_union_pw_aff(loop.row)
+        travels = not pairs.subtract(inside).is_empty()
+        if travels and "parallel" in loop.marks:
+            raise UnsupportedError(f"{tensor} is needed by another thread")
+        shared = "lanes" in loop.marks and not storage.lanes
+        if travels or shared or ("block" in loop.marks and storage.kept):
+            break
+        place.append(loop.row)
+    if not _elements(touched, place, storage.kept).is_single_valued():
+        raise UnsupportedError(f"two values of {tensor} would share a cell")
+
+
+def _elements(
+    touched: isl.UnionMap, place: list[isl.MultiUnionPwAff], kept: tuple[int, ...]
+) -> isl.UnionMap:
+    """From each iteration of ``place`` with each cell to the elements that are in it."""
+    total = isl.union_map(touched.get_ctx(), "{ }")
+    for access in isl.maps_of(touched):
+        cell = access.set_tuple_name(isl.dim_type.out, "cell")
+        for dimension in reversed(range(access.dim(isl.dim_type.out))):
+            if dimension not in kept:
+                cell = cell.project_out(isl.dim_type.out, dimension, 1)
+        key = isl.UnionMap.from_map(cell.set_tuple_name(isl.dim_type.out, "cell"))
+        for row in reversed(place):
+            key = isl.UnionMap.from_multi_union_pw_aff(row).range_product(key)
+        total = total.union(isl.UnionMap.from_map(access).apply_domain(key))
+    return total
+
+
+def _accesses(scop: Scop, tensor: str) -> isl.UnionMap:
+    """Every instance that touches ``tensor`` with the element it touches."""
+    total = isl.union_map(scop.context, "{ }")
+    for union in (scop.reads, scop.writes):
+        for access in isl.maps_of(union.intersect_domain(scop.domain)):
+            if access.get_tuple_name(isl.dim_type.out) == f"T_{tensor}":
+                total = total.union(isl.UnionMap.from_map(access))
+    return total
+
+
+def _common_loops(tree: Tree, users: set[str], marks: frozenset[str]) -> list[_Loop]:
+    """The loops around all of ``users``, outermost first, with their marks."""
+    match tree:
+        case Mark(name, child):
+            return _common_loops(child, users, marks | {name.partition("=")[0]})
+        case Band():
+            own = [_Loop(member(tree, k), marks) for k in range(tree.depth)]
+            return [*own, *_common_loops(tree.child, users, frozenset())]
+        case Sequence(filters):
+            for f in filters:
+                if users <= set(f.statements):
+                    return _common_loops(f.child, users, frozenset())
+            return []
+        case _:
+            return []
+
+
+def _in_one_phase(tree: Tree, users: set[str]) -> bool:
+    """Whether no outermost sequence, whose parts run one after the other, divides ``users``."""
+    if not isinstance(tree, Sequence):
+        return True
+    parts = [f for f in tree.filters if users <= set(f.statements)]
+    return bool(parts) and _in_one_phase(parts[0].child, users)
