@@ -92,12 +92,11 @@ class Bodies:
     def repeatable(self, body: Block) -> bool:
         """Whether running an iteration of ``body`` twice does no harm.
 
-        It does where a tensor in memory is read that was written before the iteration.
+        It does where a tensor in memory is both read and written.
         """
         statements = [self.scop.statement(i.statement) for i in instances(body)]
-        started = {s.comprehension.tensor for s in statements if s.is_init}
         read = {a.tensor for s in statements for a in accesses(s)}
-        read |= {s.comprehension.tensor for s in statements if s.is_update} - started
+        read |= {s.comprehension.tensor for s in statements if s.is_update}
         written = {s.comprehension.tensor for s in statements}
         return all(t.register or t.lanes for t in map(self.tensors.__getitem__, read & written))
 

@@ -100,12 +100,13 @@ TCF_INLINE void load_square(vec<T, L>* columns, const T* p, int64_t stride) {
 
 // Lanes of a loop of that many iterations: a register's worth of the widest element, or several
 // registers' worth where the loops inside would otherwise wait for each other's results.
-constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1) {
+constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1,
+                        int limit = 1 << 10) {
 #ifndef __clang__
   registers = 1;  // gcc makes poor code of vectors wider than a register
 #endif
   int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes) * registers;
-  while (most > 2 && most / 2 >= extent) most /= 2;
+  while (most > 2 && (most / 2 >= extent || most > limit)) most /= 2;
   return most;
 }
 

@@ -113,13 +113,13 @@ class LoopWriter:
         i, outside = loop.iterator, self.copies.current
         own = self.bodies.registers_written(loop.body)
         lines.add(f"int64_t {i} = {loop.low};")
-        for size in loop.block:
+        for size in _covering(loop):
             rows = [Polynomial.constant(k) for k in range(size)]
             with lines.braces(f"for (; {i} + {size} <= {loop.high}; {i} += {size})"):
                 self.copies.current = self.copies.within(i, rows, own)
                 for tensor in own:
-                    for name in self.copies.names(tensor) if not tensor.lanes else ():
-                        lines.add(f"{tensor.held} {name} = {tensor.held}(0);")
+                    if lane is not None or not tensor.lanes:
+                        self._declare(tensor, lines, lane)
                 self.block(loop.body, lines, lane)
                 self.copies.current = outside
 
@@ -133,6 +133,8 @@ class LoopWriter:
         groups = GROUPS if len(self.copies) > 1 and loops(loop.body) else 1
         registers = 1 if groups > 1 else self.bodies.registers(loop, whole)
         wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
+        if any(inner.block for inner in loops(loop.body)):
+            wanted = f"{widest}, {extent}, {GROUPS}, {MOST_LANES}"
         lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1))
         self._copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
@@ -220,12 +222,18 @@ class LoopWriter:
         with lines.braces():
             lines.add(f"const int64_t {loop.iterator} = {start};")
             for tensor in self.bodies.lane_registers(loop.body):
-                kind = f"tcf::vec<{tensor.held}, {lane.width}>"
-                if tensor.dtype is DType.BOOL:
-                    kind = f"tcf::mask<{lane.width}>"
-                for name in self.copies.names(tensor):
-                    lines.add(f"{kind} {name} = {{}};")
+                self._declare(tensor, lines, lane)
             self.block(loop.body, lines, lane)
+
+    def _declare(self, tensor: Tensor, lines: Lines, lane: LaneLoop | None) -> None:
+        """The registers of a tensor, one for each copy."""
+        kind = tensor.held
+        if tensor.lanes and lane is not None:
+            kind = f"tcf::vec<{kind}, {lane.width}>"
+            if tensor.dtype is DType.BOOL:
+                kind = f"tcf::mask<{lane.width}>"
+        for name in self.copies.names(tensor):
+            lines.add(f"{kind} {name} = {{}};")
 
     def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
         for key, names in lane.accumulators.items():
@@ -244,6 +252,19 @@ class LoopWriter:
             old = place if tensor.register else tensor.decoded(place)
             text = combined(operator, old, result, dtype)
             lines.add(f"{place} = {text if tensor.register else tensor.encoded(text)};")
+
+
+def _covering(loop: Loop) -> list[int]:
+    """Sizes of blocks that together run every iteration of ``loop``, the largest first."""
+    left = (loop.high - loop.low).number
+    if left is None:
+        return list(dict.fromkeys((*loop.block, 1)))
+    sizes = []
+    for size in (*loop.block, 1):
+        if left >= size:
+            sizes.append(size)
+            left %= size
+    return sizes
 
 
 def is_vector(loop: Loop) -> bool:

@@ -19,9 +19,14 @@ class Touch:
             factor that mentions the iterators it depends on.
     """
 
-    tensor: str
+    access: Access
     offset: Polynomial
     is_write: bool
+
+    @property
+    def tensor(self) -> str:
+        """The tensor's name."""
+        return self.access.tensor
 
 
 def touches(scop: Scop, statement: Statement) -> Iterator[Touch]:
@@ -32,7 +37,7 @@ def touches(scop: Scop, statement: Statement) -> Iterator[Touch]:
     for access, is_write in ((target, True), *((a, False) for a in accesses(statement))):
         strides = row_major(scop.checked.tensors[access.tensor].shape)
         subscripts = tuple(_subscript(s, lets) for s in access.subscripts)
-        yield Touch(access.tensor, address(subscripts, strides), is_write)
+        yield Touch(access, address(subscripts, strides), is_write)
 
 
 def _subscript(expr: Expr, lets: Mapping[str, Expr]) -> Polynomial:

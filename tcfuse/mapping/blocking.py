@@ -23,7 +23,7 @@ from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import determines, iterator_of
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.transforms import joined, member, tile_member
-from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
 from tcfuse.poly.volume import fixed_extent
 from tcfuse.tc.ast import walk
 
@@ -74,6 +74,8 @@ def _blocked(
                 for f in filters
             )
             return Sequence(tuple(parts))
+        case Mark(name) if block_sizes(name):
+            return tree
         case Band(child=Mark(name, Band() as lane)) if name == LANES:
             return _with_block(scop, tree, lane, names, rows, outer)
         case Domain() | Filter() | Mark() | Band():
@@ -90,29 +92,40 @@ def _with_block(
     names: tuple[str, ...],
     rows: int,
     outer: tuple[Band, ...],
-) -> Band | Mark:
+) -> Tree:
     """``band`` over ``lane`` with the member that has the most reuse as a register block."""
     updates = [s for s in map(scop.statement, names) if s.is_update and s.reduction]
     work = sum(_work(scop.statement(n)) for n in names)
     chosen = _reused_member(scop, band, lane, updates)
     if chosen is None or not band.permutable or not lane.coincident[0]:
         return band
+    if any(isinstance(node, Mark) for node in below(lane.child)):
+        return band
     across = iterator_of(band, chosen, updates[0])
     assert across is not None
     tiled = any(determines(loops, updates[0], across) for loops in outer)
     extent = None if tiled else fixed_extent(updates[0], across)
     most = min(ACCUMULATORS // (GROUPS * len(updates)), MOST_ROWS, MOST_WORK // work)
-    size = min(rows or _rows(extent, most), extent or rows or most)
+    size = min(rows or best_rows(extent, most), extent or rows or most)
+    return with_rows(band, chosen, size, extent, Mark(LANES, lane))
+
+
+def with_rows(band: Band, position: int, size: int, extent: int | None, child: Tree) -> Tree:
+    """``band`` over ``child``, with blocks of ``size`` iterations of one member innermost.
+
+    Rewrite:
+        band [i, j] / child  ->  band [floor(i / 6), j] / block=6 [i] / child
+    """
     if size < 2:
-        return band
+        return replace(band, child=child)
     sizes = (size, *_rest(extent, size))
-    points = Band(member(band, chosen), True, (True,), Mark(LANES, lane))
+    points = Band(member(band, position), True, (True,), child)
     inner = Mark(BLOCK + "+".join(map(str, sizes)), points)
     if size == extent:
-        keep = [k for k in range(band.depth) if k != chosen]
+        keep = [k for k in range(band.depth) if k != position]
         return _over(band, keep, inner)
-    strips = tile_member(band, chosen, size)
-    order = [0 if k == chosen else k + 1 for k in range(band.depth)]
+    strips = tile_member(band, position, size)
+    order = [0 if k == position else k + 1 for k in range(band.depth)]
     return _over(strips, order, inner)
 
 
@@ -144,7 +157,7 @@ def _reused_member(scop: Scop, band: Band, lane: Band, updates: Seq[Statement]) 
     return best
 
 
-def _rows(extent: int | None, most: int) -> int:
+def best_rows(extent: int | None, most: int) -> int:
     """The rows of a block that take the least time for all rows of the loop."""
     if extent is None or most < 2:
         return most
@@ -153,7 +166,7 @@ def _rows(extent: int | None, most: int) -> int:
         whole, rest = divmod(extent, rows)
         return whole * _cycles(rows) + (_cycles(rest) if rest else 0.0)
 
-    return min(range(most, 0, -1), key=cycles)
+    return min(range(min(most, max(extent, 1)), 0, -1), key=cycles)
 
 
 def _cycles(rows: int) -> float:

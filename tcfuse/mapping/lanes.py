@@ -56,6 +56,8 @@ class _Mapper:
                     replace(f, child=p.tree) for f, p in zip(filters, parts, strict=True)
                 )
                 return _Choice(sum(p.cost for p in parts), Sequence(rebuilt))
+            case Mark():
+                return _Choice(0.0, tree)  # somebody has chosen
             case Band():
                 deeper = self.best(tree.child, statements, (*outer, tree))
                 choices = [_Choice(deeper.cost, replace(tree, child=deeper.tree))]
@@ -63,7 +65,7 @@ class _Mapper:
                     if self._legal(tree, position, statements, outer):
                         choices.append(self._across(tree, position, statements))
                 return min(choices, key=lambda c: c.cost)
-            case Domain() | Filter() | Mark():
+            case Domain() | Filter():
                 raise AssertionError(f"{type(tree).__name__} inside a schedule")
 
     def _across(self, band: Band, position: int, statements: tuple[str, ...]) -> _Choice:
@@ -82,6 +84,8 @@ class _Mapper:
         self, band: Band, position: int, statements: tuple[str, ...], outer: tuple[Band, ...]
     ) -> bool:
         if not (band.permutable or band.depth == 1 or position == band.depth - 1):
+            return False
+        if any(isinstance(node, Mark) for node in below(band.child)):
             return False
         if band.coincident[position]:
             return True

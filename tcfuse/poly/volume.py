@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from tcfuse.poly import isl
 from tcfuse.poly.scop import Scop, Statement
-from tcfuse.tc.ast import Binary, Const, Expr, Unary, Var
+from tcfuse.tc.ast import Binary, Const, Expr, Range, Unary, Var
 from tcfuse.tc.parser import parse_expr
 from tcfuse.types import Size
 
@@ -41,16 +42,19 @@ def size_value(size: Size) -> int:
 
 def domain_volume(statement: Statement) -> int:
     """Number of instances."""
-    total = 1
-    for r in statement.ranges:
-        total *= max(value_of(r.high) - value_of(r.low), 1)
-    return total
+    return prod(_length(r) for r in statement.ranges)
 
 
 def extent(statement: Statement, iterator: str) -> int:
     """Number of values an iterator takes."""
-    r = next(r for r in statement.ranges if r.name == iterator)
-    return max(value_of(r.high) - value_of(r.low), 1)
+    return _length(next(r for r in statement.ranges if r.name == iterator))
+
+
+def _length(r: Range) -> int:
+    """Number of values in a range; ``H - KH + 1`` stands for many, whatever ``KH`` is."""
+    length = value_of(r.high) - value_of(r.low)
+    known = isinstance(r.high, Const) and isinstance(r.low, Const)
+    return max(length, 1 if known else TYPICAL // 2)
 
 
 def fixed_extent(statement: Statement, iterator: str) -> int | None:

@@ -16,10 +16,13 @@ from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.blocking import block_reductions
+from tcfuse.mapping.contraction import contractions
+from tcfuse.mapping.contraction_nest import place_contractions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
-from tcfuse.mapping.storage import Memory, place_temporaries
+from tcfuse.mapping.packing import Nest, with_copies
+from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.mapping.tiling import tile_transposes
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import Dependences, compute_dependences
@@ -72,44 +75,72 @@ def compile_kernel(
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
     prepared = with_accumulators(checked)
+    prepared, contracted = _packed(prepared, facts, options)
     scop = extract_scop(prepared, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
-    tree = _mapped(scop, dependences, scheduled.tree, options)
+    tree = _mapped(scop, dependences, scheduled.tree, contracted, options)
     buffers = place_temporaries(scop, dependences, tree)
     cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
     proof = prove(scop, dependences, tree, reassociate=options.reassociate, cells=cells)
     if scheduled.note:
         proof = replace(proof, notes=(*proof.notes, scheduled.note))
-    tensors = tensors_of(prepared, buffers)
-    arena = arrange(prepared, buffers, tensors)
-    writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
-    phases, functions = [], []
-    for number, phase in enumerate(writer.phases(nests(assuming(scop, interface.facts), tree))):
-        symbol = f"{name}_{number}"
-        phases.append(Phase(symbol, phase.extent, phase.cost))
-        head = _head(symbol, interface.sizes, arena.declarations)
-        functions.append("\n".join([*head, *phase.lines.text, "}"]))
-    comment = "".join(f"// {line}\n" for line in str(checked.definition).splitlines())
-    text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"
-    source = KernelSource(
-        name,
-        text,
-        interface,
-        tuple(phases),
-        arena.shared_bytes,
-        arena.local_bytes,
-        str(checked.definition),
+    source = _source(
+        name, checked, interface, assuming(scop, interface.facts), tree, buffers, options
     )
     placed = "".join(f"# {buffer}\n" for buffer in buffers.values())
     return Kernel(source, proof, to_yaml(scheduled.tree), placed + to_yaml(tree))
 
 
+def _source(
+    name: str,
+    checked: CheckedDef,
+    interface: Interface,
+    scop: Scop,
+    tree: Domain,
+    buffers: Mapping[str, Buffer],
+    options: MappingOptions,
+) -> KernelSource:
+    """The text of a mapped tree."""
+    tensors = tensors_of(scop.checked, buffers)
+    arena = arrange(scop.checked, buffers, tensors)
+    writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
+    phases, functions = [], []
+    for number, phase in enumerate(writer.phases(nests(scop, tree))):
+        symbol = f"{name}_{number}"
+        phases.append(Phase(symbol, phase.extent, phase.cost))
+        head = _head(symbol, interface.sizes, arena.declarations)
+        functions.append("\n".join([*head, *phase.lines.text, "}"]))
+    definition = str(checked.definition)
+    comment = "".join(f"// {line}\n" for line in definition.splitlines())
+    text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"
+    scratch = arena.shared_bytes, arena.local_bytes
+    return KernelSource(name, text, interface, tuple(phases), *scratch, definition)
+
+
+def _packed(
+    checked: CheckedDef, facts: Sequence[str], options: MappingOptions
+) -> tuple[CheckedDef, tuple[Nest, ...]]:
+    """The definition with the copies that its contractions are faster with."""
+    candidates = [s for s in checked.statements if s.reduction and s.comprehension.indices[1:]]
+    if not candidates:
+        return checked, ()
+    scop = extract_scop(checked, facts)
+    return with_copies(checked, contractions(scop, packing=options.shared_depth > 0))
+
+
 def _mapped(
-    scop: Scop, dependences: Dependences, tree: Domain, options: MappingOptions
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    contracted: Sequence[Nest],
+    options: MappingOptions,
 ) -> Domain:
     """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
     tree = order_members(scop, tree)
+    tree = place_contractions(
+        scop, tree, contracted, rows=options.block, depth=options.shared_depth
+    )
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = block_reductions(scop, dependences, tree, rows=options.block)
     tree = mark_parallel(tile_transposes(scop, tree))

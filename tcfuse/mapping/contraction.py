@@ -1,0 +1,171 @@
+"""How a contraction should run: along which loop its lanes, its register block, what is packed.
+
+``C(m, n) += A(m, k) * B(k, n)`` may have its lanes along ``m`` or ``n``, and rows of a register
+block along the other.  What the lanes move through must be contiguous: a tensor that is not, or
+whose rows lie far apart, is copied first, a panel of lanes at a time (``mapping.packing``).
+The choice is the one with the fewest cycles: of multiply-adds, of loads, and of packing.
+
+Source: "The Next 700 Accelerated Layers", section 4.5 (promotion to shared memory, where the
+original copies what is not coalesced); Van Zee and van de Geijn, "BLIS", TOMS 41(3), 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+
+from tcfuse.mapping.access import touches
+from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, LATENCY, best_rows
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.volume import extent, fixed_extent
+from tcfuse.tc.ast import Access, Var
+
+WIDTH = 8  # lanes of a vector; the count itself is chosen with the instruction set
+NEAR_BYTES = 16 << 10  # rows that span no more stay in a first-level cache, half of it
+FAR_LOADS = 3.0  # a load of rows that lie farther apart costs that many near ones
+PACK = 1.5  # cycles of copying one element
+APART = 1.5  # cycles of storing one element of a vector whose elements lie apart
+WORTH = 0.9  # of the time without packing, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """The way one update runs.
+
+    Attributes:
+        statement: Its name in the scop.
+        lanes: The iterator that vector lanes follow.
+        rows: The iterator that a register block follows.
+        packed: The accesses whose tensors are copied first, panel by panel.
+        cycles: What all of it takes, in cycles of one core.
+    """
+
+    statement: str
+    lanes: str
+    rows: str
+    packed: tuple[Access, ...]
+    cycles: float
+
+
+def contractions(scop: Scop, *, packing: bool = True) -> dict[str, Contraction]:
+    """The way of each update of ``scop`` that has two operands to share, by its name.
+
+    Args:
+        scop: The model, before scheduling.
+        packing: Whether tensors may be copied first.
+    """
+    found = {}
+    for statement in scop.statements:
+        if not statement.is_update or not statement.reduction:
+            continue
+        choices = [c for c in _choices(scop, statement) if packing or not c.packed]
+        plain = min((c for c in choices if not c.packed), key=_cycles, default=None)
+        best = min(choices, key=_cycles, default=None)
+        if best is not None and plain is not None and best.cycles > WORTH * plain.cycles:
+            best = plain
+        if best is not None and best.cycles < WORTH * _along_the_reduction(statement):
+            found[statement.name] = best
+    return found
+
+
+def _cycles(choice: Contraction) -> float:
+    return choice.cycles
+
+
+def _choices(scop: Scop, statement: Statement) -> Iterator[Contraction]:
+    """Every legal pair of lanes and rows."""
+    indices = statement.comprehension.indices
+    reads = [(t.access, t.offset) for t in touches(scop, statement) if not t.is_write]
+    for lanes in reversed(indices):  # of equals the first is taken: neighbours in memory
+        for rows in reversed(indices):
+            if rows != lanes:
+                chosen = _choice(scop, statement, reads, lanes, rows)
+                if chosen is not None:
+                    yield chosen
+
+
+def _choice(
+    scop: Scop,
+    statement: Statement,
+    reads: Sequence[tuple[Access, Polynomial]],
+    lanes: str,
+    rows: str,
+) -> Contraction | None:
+    """Lanes along one iterator and rows along another; ``None`` if that makes no sense."""
+    size = best_rows(fixed_extent(statement, rows), ACCUMULATORS // GROUPS)
+    loads, packing, packed = 0.0, 0.0, list[Access]()
+    for access, offset in reads:
+        repeated = size if offset.mentions(rows) else 1
+        if not offset.mentions(lanes):
+            loads += repeated + (FAR_LOADS if _strides_far(statement, offset) else 0.0)
+            continue
+        stride = offset.stride(lanes)
+        near = stride is not None and stride.number == 1
+        weight = 1.0
+        if near and _span(statement, offset) > NEAR_BYTES:
+            weight = FAR_LOADS
+        if (not near or weight > 1) and repeated == 1:
+            if _packable(scop, statement, access):
+                weight = 1.0
+                packed.append(access)
+                packing += PACK * prod(extent(statement, n) for n in _names(access))
+        elif not near:
+            return None
+        if not near and access not in packed:
+            return None
+        loads += weight * repeated * GROUPS
+    if not packed and not any(o.mentions(lanes) and not o.mentions(rows) for _, o in reads):
+        return None
+    cycles = max(size * GROUPS / 2, loads / 2, LATENCY)
+    written = prod(extent(statement, i) for i in statement.comprehension.indices)
+    stores = (
+        written / WIDTH if statement.comprehension.indices[-1] == lanes else written * APART
+    )
+    points = prod(extent(statement, i) for i in statement.iterators if i not in (lanes, rows))
+    groups = ceil(extent(statement, lanes) / WIDTH)
+    steps = points * ceil(groups / GROUPS) * ceil(extent(statement, rows) / size)
+    return Contraction(
+        statement.name, lanes, rows, tuple(packed), steps * cycles + packing + stores
+    )
+
+
+def _span(statement: Statement, offset: Polynomial) -> int:
+    """Bytes between the first and the last element that a reduction reads; 0 when unknown."""
+    total = 0
+    for name in statement.reduction:
+        stride, count = offset.stride(name), fixed_extent(statement, name)
+        if stride is None or stride.number is None or count is None:
+            return 0
+        total += abs(stride.number) * (count - 1)
+    return 4 * total
+
+
+def _strides_far(statement: Statement, offset: Polynomial) -> bool:
+    """Whether a reduction steps from one row to another that lies far away."""
+    strides = [offset.stride(name) for name in statement.reduction]
+    unit = any(s is not None and s.number == 1 for s in strides)
+    return not unit and _span(statement, offset) > NEAR_BYTES
+
+
+def _packable(scop: Scop, statement: Statement, access: Access) -> bool:
+    """Whether a copy can be indexed by the iterators of the access: an input, each once."""
+    names = _names(access)
+    plain = len(names) == len(access.subscripts) == len(set(names))
+    return (
+        plain
+        and access.tensor in scop.checked.inputs
+        and set(names) <= set(statement.iterators)
+    )
+
+
+def _names(access: Access) -> tuple[str, ...]:
+    return tuple(s.name for s in access.subscripts if isinstance(s, Var))
+
+
+def _along_the_reduction(statement: Statement) -> float:
+    """Cycles with lanes along the reduction: two loads an addition, and sums of lanes."""
+    outputs = prod(extent(statement, i) for i in statement.comprehension.indices)
+    inner = prod(extent(statement, i) for i in statement.reduction)
+    return outputs * (inner / WIDTH + 10.0)

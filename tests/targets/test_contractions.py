@@ -1,0 +1,93 @@
+"""Contractions give what the evaluator gives: tiny, odd and larger, fixed and symbolic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from tcfuse.tc.binding import size_value
+from tcfuse.tc.evaluate import evaluate
+from tests.codegen.conftest import runnable
+from tests.targets.kernels import build, checked_of, kernel_of
+from tests.targets.test_cpu import assert_equal
+
+pytestmark = pytest.mark.compiler
+
+PRODUCT = """def f({t}({M}, {K}) A, {t}({K}, {N}) B) -> ({t}({M}, {N}) C) {{
+  C(m, n) +=! A(m, k) * B(k, n)
+}}"""
+TRANSPOSED = PRODUCT.replace("{K}, {N}) B", "{N}, {K}) B").replace("B(k, n)", "B(n, k)")
+BATCHED = """def f({t}(3, {M}, {K}) A, {t}(3, {K}, {N}) B, {t}({N}) Z) -> (C) {{
+  C(b, m, n) +=! A(b, m, k) * B(b, k, n)
+  C(b, m, n) = fmax(C(b, m, n) + Z(n), 0)
+}}"""
+CONVOLUTION = """
+def f({t}(2, 2, {K}, {M}, {N}) I, {t}(2, {F}, {K}, 2, 3) W, {t}(2, {F}) B) -> (O) {{
+  O(n, g, f, h, w) +=! I(n, g, c, h + kh, w + kw) * W(g, f, c, kh, kw)
+  O(n, g, f, h, w) = O(n, g, f, h, w) + B(g, f)
+}}"""
+DISTANCE = """def f({t}({M}, {K}) A, {t}({N}, {K}) B) -> ({t}({M}, {N}) C) {{
+  C(m, n) max=! A(m, k) - B(n, k)
+}}"""
+TWO_SUMS = """def f({t}({M}, {K}) A, {t}({K}, {N}) B, {t}({K}, {N}) D) -> ({t}({M}, {N}) C) {{
+  S(m, n) +=! A(m, k) * B(k, n)
+  T(m, n) +=! A(m, k) * D(k, n)
+  C(m, n) = S(m, n) * T(m, n)
+}}"""
+PACKED = {"M": 24, "K": 300, "N": 70}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A definition whose sizes are numbers, or names with numbers to try."""
+
+    text: str
+    sizes: tuple[dict[str, int], ...]
+
+
+def cases() -> Iterator[Case]:
+    some = [{"M": 7, "K": 5, "N": 26}, {"M": 13, "K": 3, "N": 9}, {"M": 1, "K": 1, "N": 1}]
+    some += [{"M": 26, "K": 17, "N": 3}, {"M": 2, "K": 33, "N": 33}, {"M": 0, "K": 4, "N": 8}]
+    names = {"M": "M", "K": "K", "N": "N"}
+    for text in (PRODUCT, TRANSPOSED, BATCHED, DISTANCE, TWO_SUMS):
+        yield Case(text.format(t="float", **names), tuple(some))
+        for sizes in (*some[:2], PACKED):
+            yield Case(text.format(t="float", **sizes), ({},))
+    for dtype in ("double", "float16", "int32"):
+        yield Case(PRODUCT.format(t=dtype, **names), tuple(some[:3]))
+        yield Case(TRANSPOSED.format(t=dtype, **PACKED), ({},))
+    images = [{"K": 3, "M": 5, "N": 29, "F": 5}, {"K": 8, "M": 7, "N": 7, "F": 32}]
+    images += [{"K": 2, "M": 4, "N": 13, "F": 1}]
+    for image in images:
+        yield Case(CONVOLUTION.format(t="float", **image), ({},))
+    yield Case(CONVOLUTION.format(t="float", K="K", M="M", N="N", F="F"), tuple(images))
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Every case for every level of this processor."""
+    definitions = [checked_of(case.text) for case in cases()]
+    kernels = [kernel_of(d, hint=f"k{i}") for i, d in enumerate(definitions)]
+    levels = [level for level in runnable() if level.name != "v4"] or runnable()
+    return build(definitions, kernels, levels, tmp_path_factory.mktemp("contractions"))
+
+
+@pytest.mark.parametrize("number", range(len(list(cases()))))
+def test_a_contraction_is_right(compiled, number: int):
+    case = list(cases())[number]
+    rng = np.random.default_rng(number)
+    for sizes in case.sizes:
+        for level in compiled:
+            kernel = level[number]
+            inputs = {}
+            for name in kernel.checked.inputs:
+                kind = kernel.checked.tensors[name]
+                shape = tuple(size_value(s, sizes) for s in kind.shape)
+                values = rng.integers(-8, 8, shape) / (4 if kind.dtype.is_float else 1)
+                inputs[name] = values.astype(kind.dtype.numpy)
+            found, fault = kernel(inputs, sizes)
+            assert fault == 0
+            assert_equal(kernel.checked, found, evaluate(kernel.checked, inputs, sizes))
