@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.isolation import WORKER
@@ -21,6 +20,9 @@ from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
+
+if TYPE_CHECKING:
+    import onnx_ir as ir  # slow to load, and layers do without
 
 KIND = "kernels"
 

@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 Size: TypeAlias = int | str
+Array: TypeAlias = npt.NDArray[Any]
 
 
 class DType(Enum):

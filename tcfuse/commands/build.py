@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.commands.progress import print_table, progress
-from tcfuse.commands.tc_file import chosen, definitions_of, warn
+from tcfuse.commands.tc_file import chosen, definitions_of, parse_sizes, warn
 from tcfuse.errors import InputError, OptionError
 from tcfuse.options import MappingOptions
 
@@ -51,8 +51,9 @@ def run(
     from tcfuse.layers.describe import signature
 
     domain, prefix, renamed = naming
-    options = BuildOptions(domain, prefix, parse_names(renamed), mapping, keep_going)
-    definitions = definitions_of(order.file, order.sizes)
+    sizes = parse_sizes(order.sizes)
+    options = BuildOptions(domain, prefix, parse_names(renamed), mapping, sizes, keep_going)
+    definitions = definitions_of(order.file, sizes, mapping)
     wanted = tuple(chosen(definitions, name) for name in order.functions) or definitions
     if not order.quiet:
         warn(wanted)

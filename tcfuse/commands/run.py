@@ -12,7 +12,7 @@ import numpy as np
 
 from tcfuse.commands.array_files import read_arrays, targets_of, write_outputs
 from tcfuse.commands.progress import print_lines, print_table, progress
-from tcfuse.commands.tc_file import chosen, definitions_of, warn
+from tcfuse.commands.tc_file import chosen, definitions_of, parse_sizes, warn
 from tcfuse.layers.compiling import Settings
 from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
@@ -52,12 +52,13 @@ def run(
         asked: Whether to time it, and whether to compare it with the definition.
         quiet: Print no more than what was asked for.
     """
-    checked = chosen(definitions_of(order.file, order.sizes), order.function)
+    sizes = parse_sizes(order.sizes)
+    checked = chosen(definitions_of(order.file, sizes, mapping), order.function)
     files = targets_of(order.outputs, checked.outputs)
     given = read_arrays(order.inputs, checked, order.seed)
     if not quiet:
         warn([checked])
-    layer = Layer(checked, Settings(mapping, threads, quiet=True))
+    layer = Layer(checked, Settings(mapping, threads, quiet=True, sizes=sizes))
     with progress(quiet) as show:
         show(f"compiling {layer.__name__}")
         layer.compile()

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tcfuse.commands.sources import read_sources, shown
 from tcfuse.errors import InputError, OptionError
+from tcfuse.options import MappingOptions
 from tcfuse.tc.binding import find_definition
 from tcfuse.tc.checked import CheckedDef
 
 
-def definitions_of(file: Path, sizes: Sequence[str] = ()) -> tuple[CheckedDef, ...]:
-    """Every definition of a file, checked; ``N=8`` fixes a size.
+def definitions_of(
+    file: Path, sizes: Mapping[str, int], mapping: MappingOptions
+) -> tuple[CheckedDef, ...]:
+    """Every definition of a file, checked.
+
+    Args:
+        file: Where they are.
+        sizes: Numbers for sizes.
+        mapping: Knobs, which say when sizes become numbers.
 
     Raises:
         InputError: The file cannot be read, or holds no definition.
         TcError: A definition is ill-formed.
-        OptionError: A size is not ``NAME=NUMBER``, or no definition has it.
+        OptionError: No definition has such a size.
     """
+    from tcfuse.layers.compiling import fixes_in_text
     from tcfuse.tc.fixing import check_with_sizes
     from tcfuse.tc.parser import parse_file
 
@@ -27,7 +36,7 @@ def definitions_of(file: Path, sizes: Sequence[str] = ()) -> tuple[CheckedDef, .
     parsed = parse_file(text, shown(path))
     if not parsed:
         raise InputError(f"{file}: there is no definition in it")
-    return check_with_sizes(parsed, _numbers(sizes))
+    return check_with_sizes(parsed, sizes, shown=fixes_in_text(mapping))
 
 
 def warn(definitions: Sequence[CheckedDef]) -> None:
@@ -54,7 +63,12 @@ def chosen(definitions: Sequence[CheckedDef], name: str | None) -> CheckedDef:
     raise OptionError(f"say which definition with -f: {known}")
 
 
-def _numbers(texts: Sequence[str]) -> dict[str, int]:
+def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
+    """``["N=8"]`` as a mapping.
+
+    Raises:
+        OptionError: An item is not ``NAME=NUMBER``.
+    """
     sizes: dict[str, int] = {}
     for text in texts:
         name, _, number = text.partition("=")

@@ -38,6 +38,7 @@ class BuildOptions:
         prefix: What stands before the name of each operator.
         names: Names of operators by definition, where they differ.
         mapping: Knobs of every kernel.
+        sizes: Numbers for sizes, by name.
         keep_going: Leave out what does not compile.
     """
 
@@ -45,6 +46,7 @@ class BuildOptions:
     prefix: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     mapping: MappingOptions = field(default_factory=MappingOptions)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     keep_going: bool = False
 
 
@@ -141,7 +143,7 @@ def _compile(
         name = checked.definition.name
         show(f"compiling {name}, {count} of {len(definitions)}")
         try:
-            kernels[name] = compile_definition(checked, options.mapping)
+            kernels[name] = compile_definition(checked, options.mapping, options.sizes)
         except TcfuseError as error:
             if not options.keep_going:
                 raise

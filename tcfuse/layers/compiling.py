@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcfuse.errors import UnsupportedError
@@ -25,17 +26,32 @@ class Settings:
         options: Knobs of every kernel.
         threads: Parts of a call that run at the same time, at most.
         quiet: Do not tell what is compiled.
+        sizes: Numbers for sizes, by name.
     """
 
     options: MappingOptions = field(default_factory=MappingOptions)
     threads: int = 1
     quiet: bool = False
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+def fixes_in_text(options: MappingOptions) -> bool:
+    """Whether numbers for sizes stand in the text that is compiled.
+
+    Else the schedule is that of any sizes, or the whole kernel is, and a call checks them.
+    """
+    return options.fix_sizes == "before"
 
 
 def compile_definition(
-    checked: CheckedDef, options: MappingOptions, store: Store | None = None
+    checked: CheckedDef, options: MappingOptions, sizes: Mapping[str, int] | None = None
 ) -> CompiledKernel:
     """The kernel of any checked definition, from the cache if it was compiled before.
+
+    Args:
+        checked: The definition, checked with ``affine=False``.
+        options: Knobs.
+        sizes: Numbers by name; those that are sizes of the definition are fixed.
 
     Raises:
         UnsupportedError: It is beyond the compiler; the sentence names the definition.
@@ -44,10 +60,10 @@ def compile_definition(
     try:
         form = kernel_form(checked)
         ready = check(form.definition, sizes=form.interface.sizes)
+        known = form.interface.sizes
+        fixed = {n: v for n, v in (sizes or {}).items() if n in known}
         with _WORKER:
-            return compile_cached(
-                ready, form.interface, name, options, store or Store.default()
-            )
+            return compile_cached(ready, form.interface, name, options, Store.default(), fixed)
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: {error}") from None
 
@@ -57,12 +73,12 @@ def contract_of(options: MappingOptions) -> str:
     return "off" if options.numerics == "strict" else "fast"
 
 
-def load_definition(checked: CheckedDef, options: MappingOptions) -> tuple[DirectKernel, bool]:
+def load_definition(checked: CheckedDef, settings: Settings) -> tuple[DirectKernel, bool]:
     """A definition's kernel in this process, and whether it had to be built.
 
     Raises:
         UnsupportedError: It is beyond the compiler.
         ToolchainError: There is no compiler, or it failed.
     """
-    kernel = compile_definition(checked, options)
-    return DirectBuild(kernel.source, contract_of(options)).load()
+    kernel = compile_definition(checked, settings.options, settings.sizes)
+    return DirectBuild(kernel.source, contract_of(settings.options)).load()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tcfuse.errors import InputError, OptionError
-from tcfuse.layers.compiling import Settings
+from tcfuse.layers.compiling import Settings, fixes_in_text
 from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
 from tcfuse.tc.fixing import check_with_sizes
@@ -94,8 +94,9 @@ def define(
         raise OptionError(f"give either options= or single knobs ({', '.join(knobs)})")
     chosen = options or MappingOptions.of(knobs)
     source, filename = read(text)
-    settings = Settings(chosen, threads, quiet)
-    definitions = check_with_sizes(parse_file(source, filename), sizes or {})
+    settings = Settings(chosen, threads, quiet, sizes or {})
+    parsed = parse_file(source, filename)
+    definitions = check_with_sizes(parsed, settings.sizes, shown=fixes_in_text(chosen))
     findings = [f for c in definitions for f in c.warnings if f.severity == "warning"]
     for finding in findings if not quiet else ():
         warnings.warn(str(finding), TcWarning, stacklevel=2)

@@ -120,7 +120,7 @@ class Layer:
         with self._lock:
             if self._kernel is None:
                 start = time.perf_counter()
-                self._kernel, fresh = load_definition(self.checked, self.settings.options)
+                self._kernel, fresh = load_definition(self.checked, self.settings)
                 if fresh and not self.settings.quiet:
                     took = time.perf_counter() - start
                     sys.stderr.write(f"tcfuse: {self.__name__} compiled in {took:.1f} s\n")

@@ -12,10 +12,9 @@ import numpy as np
 from tcfuse.errors import TcError
 from tcfuse.tc.ast import Binary, Cast, Const, Def, Expr, Unary, Var, fold
 from tcfuse.tc.checked import CheckedDef
-from tcfuse.tc.functions import Array
 from tcfuse.tc.linear import linear_of_size
 from tcfuse.tc.unparse import unparse_expr
-from tcfuse.types import DType, Size
+from tcfuse.types import Array, DType, Size
 
 _INTEGER: dict[str, Callable[[int, int], int]] = {
     "+": operator.add,

@@ -26,12 +26,12 @@ from tcfuse.tc.ast import (
 )
 from tcfuse.tc.binding import bind_sizes, number, size_value
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
-from tcfuse.tc.functions import OPERATORS, Array
+from tcfuse.tc.functions import OPERATORS
 from tcfuse.tc.sema import check
 from tcfuse.tc.typing import Weak
 from tcfuse.tc.unparse import unparse_expr
 from tcfuse.tc.values import Box, Tensor, convert
-from tcfuse.types import DType
+from tcfuse.types import Array, DType
 
 _POINTS = 1 << 20
 

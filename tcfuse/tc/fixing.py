@@ -24,13 +24,18 @@ from tcfuse.tc.ast import (
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.linear import Linear, linear_of_size
 from tcfuse.tc.sema import check
-from tcfuse.types import Size, TensorType
+from tcfuse.types import Size, TensorType, size_names
 
 
 def check_with_sizes(
-    definitions: Sequence[Def], sizes: Mapping[str, int]
+    definitions: Sequence[Def], sizes: Mapping[str, int], *, shown: bool = True
 ) -> tuple[CheckedDef, ...]:
     """Every definition checked, with the sizes of those names being these numbers.
+
+    Args:
+        definitions: As parsed.
+        sizes: Numbers by name.
+        shown: Also put numbers for sizes that the dimensions of an input show.
 
     Raises:
         TcError: A definition is ill-formed, or not a definition for these numbers.
@@ -46,12 +51,16 @@ def check_with_sizes(
     if not sizes:
         return checked
     return tuple(
-        check(
-            with_sizes(c.definition, {n: v for n, v in sizes.items() if n in c.sizes}),
-            affine=False,
-        )
+        check(with_sizes(c.definition, _replaced(c, sizes, shown)), affine=False)
         for c in checked
     )
+
+
+def _replaced(checked: CheckedDef, sizes: Mapping[str, int], shown: bool) -> dict[str, int]:
+    """Those of ``sizes`` that the text of a definition is to have numbers for."""
+    names = (*checked.inputs, *checked.inout)
+    given = size_names(size for name in names for size in checked.tensors[name].shape)
+    return {n: v for n, v in sizes.items() if n in checked.sizes and (shown or n not in given)}
 
 
 def with_sizes(definition: Def, sizes: Mapping[str, int]) -> Def:

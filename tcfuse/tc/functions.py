@@ -6,13 +6,12 @@ Source: the C standard's definitions (7.12) and, for the functions C lacks, the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
-Array: TypeAlias = npt.NDArray[Any]
+from tcfuse.types import Array
 
 
 def _round(x: Array) -> Array:

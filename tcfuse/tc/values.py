@@ -30,9 +30,9 @@ from tcfuse.tc.ast import (
     post_order,
 )
 from tcfuse.tc.builtins import BUILTINS
-from tcfuse.tc.functions import EXACT, FLOAT, OPERATORS, Array
+from tcfuse.tc.functions import EXACT, FLOAT, OPERATORS
 from tcfuse.tc.typing import Type, Weak, is_bool, is_float, match, node_type, promote, resolve
-from tcfuse.types import DType, TensorType
+from tcfuse.types import Array, DType, TensorType
 
 Value: TypeAlias = Array | int | float | bool
 

@@ -67,6 +67,14 @@ def test_a_fixed_size_and_no_input(ops):
     assert ops.ramp().dtype == np.int32
 
 
+def test_a_size_fixed_after_scheduling_is_checked_in_the_call(ops):
+    late = tcfuse.define(TEXT, sizes={"D": 8, "P": 4}, fix_sizes="after", quiet=True)
+    np.testing.assert_allclose(late.softmax(array(3, 8)), ops.softmax(array(3, 8)), rtol=1e-6)
+    np.testing.assert_array_equal(late.ramp(), ops.ramp())
+    with pytest.raises(TcError, match="softmax: D is not 8, which this kernel was made for"):
+        late.softmax(array(3, 9))
+
+
 def test_an_index_out_of_range_is_an_error(ops):
     table, index = array(5, 3, dtype=np.float64), np.array([4, 0, 4], np.int32)
     np.testing.assert_array_equal(ops.take(table, index), table[index])
@@ -346,6 +354,8 @@ import numpy as np, tcfuse
 ops = tcfuse.define("def f(float(N) X) -> (Y) {{ Y(i) = X(i) * {number}.0 + 1 }}")
 for _ in range(2):
     assert (ops.f(np.ones(3, np.float32)) == {number} + 1).all()
+import sys
+assert not {{"onnx", "onnx_ir", "onnxruntime", "sympy", "scipy"}} & set(sys.modules)
 """
 
 
