@@ -32,7 +32,9 @@ _CPP = """
     typeof union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
 # What generated code calls its own; it numbers the rest (``c0``, ``L1``, ``at12``).
-_OWN = "begin end fault left linux local shared sizes tensors turn unix"
+_OWN = (
+    "begin end fault first last left linux local rest shared sizes tensors turn unix NAN NULL"
+)
 ISL_WORDS = frozenset(_ISL.split())  # isl does not mind capitals
 WORDS = frozenset((*_CPP.split(), *_OWN.split()))
 OWN = re.compile(

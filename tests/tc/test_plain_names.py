@@ -14,7 +14,19 @@ TEXT = """def f(float(SIZE, 20) X) -> (Y) {
   T(INDEX) +=! X(INDEX, LAST) * factor where factor = exp(X(INDEX, LAST))
   Y(i) = T(i) + SIZE where i in 0:SIZE
 }"""
-WORDS = ("mod", "not", "floor", "INFINITY", "new", "int", "L1", "c0", "turn", "end", "int64_t")
+WORDS = (
+    "mod",
+    "not",
+    "floor",
+    "INFINITY",
+    "new",
+    "int",
+    "L1",
+    "c0",
+    "turn",
+    "first",
+    "int64_t",
+)
 
 
 def text(size: str = "N", index: str = "j", last: str = "k") -> str:
