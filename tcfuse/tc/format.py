@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from tcfuse.tc.ast import Def
+from tcfuse.tc.ast import Def, Param
 from tcfuse.tc.layout import lay_out
 from tcfuse.tc.lexer import Token, tokenize
+from tcfuse.tc.linear import linear_of_size
 from tcfuse.tc.parser import parse_file
+from tcfuse.types import TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,25 @@ def format_text(text: str, filename: str = "<tc>") -> str:
     _attach_comments(text, units)
     lines = [line for unit in units for line in unit.lines()]
     result = "\n".join([*lines, ""]).lstrip("\n")
-    assert parse_file(result) == definitions, "the layout changed the meaning"
+    again = parse_file(result)
+    assert list(map(_meaning, again)) == list(map(_meaning, definitions)), "the meaning changed"
     assert sorted(comments(result)) == sorted(comments(text)), "the layout lost a comment"
     return result
+
+
+def _meaning(definition: Def) -> Def:
+    """``definition`` with its sizes written alike: their text keeps its spaces."""
+
+    def plain(param: Param) -> Param:
+        if param.type is None:
+            return param
+        forms = (linear_of_size(size) for size in param.type.shape)
+        pairs = zip(forms, param.type.shape, strict=True)
+        shape = tuple(size if form is None else form.size for form, size in pairs)
+        return replace(param, type=TensorType(param.type.dtype, shape))
+
+    params, returns = (tuple(map(plain, p)) for p in (definition.params, definition.returns))
+    return replace(definition, params=params, returns=returns)
 
 
 def comments(text: str) -> list[str]:

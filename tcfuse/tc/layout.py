@@ -16,6 +16,8 @@ from tcfuse.tc.unparse import WIDTH
 _OPERAND_ENDS = frozenset(("name", "number", "true", "false", ")"))
 _BINDS = {**PRECEDENCE, "?": 1, ":": 1, "->": 0, "<=>": 0}
 _INDENT = "    "
+_WHERE = "  where "
+_DEEPEST_COLUMN = 40  # lists that start further to the right go on like expressions
 _DEEPEST = 20  # brackets beyond are broken like this one
 _CALLED = frozenset(("name", "type", "min", "max"))
 
@@ -40,18 +42,30 @@ def lay_out(tokens: Sequence[Token], indent: int) -> list[str]:
     words = _words(tokens)
     width = WIDTH - indent
     line = _join(words)
-    clauses = _clauses(words)
     if len(line) <= width:
         return [line]
-    if len(clauses) == 1:
-        return _fill(words, width)
-    head, *rest = clauses
-    lines = _fill(head, width)
-    for position, clause in enumerate(rest):
-        filled = _fill(clause, width - 3)
-        filled[-1] += "," if position < len(rest) - 1 else ""
-        lines += [f"  {part}" for part in filled]
+    if tokens[0].kind == "def":
+        column = line.index("(") + 1
+        return _fill(words, width, " " * column if column <= _DEEPEST_COLUMN else _INDENT)
+    head, *clauses = _clauses(words)
+    lines = _fill(head, width, _INDENT)
+    for position, clause in enumerate(_together(clauses, width - len(_WHERE))):
+        filled = _fill(clause, width - len(_WHERE) - 1, _INDENT)
+        starts = [
+            _WHERE if position == 0 else " " * len(_WHERE),
+            *[" " * len(_WHERE)] * len(filled),
+        ]
+        if position:
+            lines[-1] += ","
+        lines += [start + part for start, part in zip(starts, filled, strict=False)]
     return lines
+
+
+def _together(clauses: Sequence[Sequence[Word]], width: int) -> list[Sequence[Word]]:
+    """All clauses as one when they fit on a line."""
+    commas = [[Word(Token(",", ",", 0), False, None), *clause] for clause in clauses[1:]]
+    joined = [*clauses[0], *(word for clause in commas for word in clause)] if clauses else []
+    return [joined] if clauses and len(_join(joined)) <= width else list(clauses)
 
 
 def _words(tokens: Sequence[Token]) -> list[Word]:
@@ -68,20 +82,22 @@ def _words(tokens: Sequence[Token]) -> list[Word]:
             questions = [*questions, 0] if kind == "(" else questions[:-1]
         elif kind in ("?", ":") and not bound:
             questions[-1] += 1 if kind == "?" else -1
+        # 2*h may be written so: it is one term.
+        factor = kind == "*" and before.kind == "number" and before.end == token.start
         attached = kind in (",", ")") or bound or (kind == "(" and before.kind in _CALLED)
         binds = None if unary or bound else _BINDS.get(kind)
         if before.kind == ",":
             binds = 0
         depth = min(len(questions), _DEEPEST)
         level = None if binds is None else 10 * depth + binds
-        found.append(Word(token, not (tight or attached), level))
-        tight = unary or bound or kind == "("
+        found.append(Word(token, not (tight or attached or factor), None if factor else level))
+        tight = unary or bound or kind == "(" or factor
         before = token
     return found
 
 
 def _clauses(words: Sequence[Word]) -> list[list[Word]]:
-    """The part up to and with ``where``, then each clause without its comma."""
+    """The part before ``where``, then each clause without its comma."""
     found: list[list[Word]] = [[]]
     depth = 0
     for word in words:
@@ -90,20 +106,21 @@ def _clauses(words: Sequence[Word]) -> list[list[Word]]:
         if kind == "," and not depth and len(found) > 1:
             found.append([])
             continue
-        found[-1].append(word)
         if kind == "where":
             found.append([])
+            continue
+        found[-1].append(word)
     return found
 
 
-def _fill(words: Sequence[Word], width: int) -> list[str]:
+def _fill(words: Sequence[Word], width: int, indent: str) -> list[str]:
     """As many words on each line as fit, all lines but the first indented."""
     lines = [""]
-    for chunk in _chunks(words, width - len(_INDENT)):
+    for chunk in _chunks(words, width - len(indent)):
         text = _join(chunk)
         space = " " if chunk[0].spaced and lines[-1].strip() else ""
         if lines[-1].strip() and len(lines[-1]) + len(space) + len(text) > width:
-            lines.append(_INDENT)
+            lines.append(_INDENT if chunk[0].token.kind == "->" else indent)
             space = ""
         lines[-1] += space + text
     return lines

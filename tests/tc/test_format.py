@@ -80,6 +80,12 @@ def test_literals_and_brackets_stay_as_written() -> None:
     assert format_text(text) == text
 
 
+def test_sizes_are_laid_out_like_expressions() -> None:
+    text = "def f(float(2*N+1,  N -1) X) -> (Y) {\n  Y(i) = X(2*i, 0 *i)\n}\n"
+    expected = text.replace("2*N+1,  N -1", "2*N + 1, N - 1").replace("0 *i", "0 * i")
+    assert format_text(text) == expected
+
+
 def test_a_broken_text_is_an_error_with_its_place() -> None:
     with pytest.raises(TcError, match=r"f\.tc:1:5: error"):
         format_text("def {", "f.tc")
