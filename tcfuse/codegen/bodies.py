@@ -136,7 +136,9 @@ class Bodies:
                 case Loop():
                     extent = node.high - node.low
                     turns = node.block[0] if node.block else 64
-                    known = extent if self._only_sizes(extent) else Polynomial.constant(turns)
+                    known = Polynomial.constant(turns)
+                    if self._only_sizes(extent):
+                        known = extent.at_least_zero()
                     total = total + known * self.cost(node.body)
         return total
 

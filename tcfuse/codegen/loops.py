@@ -58,13 +58,13 @@ class LoopWriter:
 
     def _serial(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
         i = loop.iterator
-        if lane is None:
-            self.declare_lane_registers(loop, lines)
         low = str(loop.low)
         if lane is not None:
             low = self._squares(loop, lines, lane) or low
         with lines.braces(f"for (int64_t {i} = {low}; {i} < {loop.high}; ++{i})"):
-            if lane is not None:
+            if lane is None:
+                self.declare_lane_registers(loop, lines)
+            else:
                 lane.nested += 1
             self.block(loop.body, lines, lane)
             if lane is not None:

@@ -78,7 +78,8 @@ class NestWriter:
         extents = [c.high - c.low for c in chain]
         total = Polynomial.constant(1)
         for extent in extents:
-            total = total * _atom(extent)
+            # two empty loops must not make a product that is positive
+            total = total * _atom(extent if len(chain) == 1 else extent.at_least_zero())
         self._decode(chain, extents, lines)
         self.loops.declare_lane_registers(loop, lines)
         with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):

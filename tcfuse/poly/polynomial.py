@@ -67,6 +67,12 @@ class Polynomial:
             return 0
         return self.terms[0][1] if len(self.terms) == 1 and not self.terms[0][0] else None
 
+    def at_least_zero(self) -> Polynomial:
+        """The value, or zero when it is negative, as that of an empty loop's extent may be."""
+        if all(c > 0 and all(f.isidentifier() for f in m) for m, c in self.terms):
+            return self  # a sum of sizes
+        return Polynomial.factor(f"tcf_max(0, {self})")
+
     def mentions(self, name: str) -> bool:
         """Whether the value may depend on ``name``, inside opaque factors too."""
         word = re.compile(rf"\b{re.escape(name)}\b")

@@ -115,10 +115,10 @@ def _value(text: str, known: Mapping[str, int]) -> int:
 def inputs_of(
     checked: CheckedDef, sizes: Mapping[str, int], below: Mapping[str, str | int], seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """An array for each parameter."""
+    """An array for each parameter, and for each output that starts from old elements."""
     rng = np.random.default_rng(seed)
     found: dict[str, np.ndarray] = {}
-    for name in checked.inputs:
+    for name in (*checked.inputs, *checked.inout):
         kind = checked.tensors[name]
         shape = tuple(size_value(s, sizes) for s in kind.shape)
         if name in below:
@@ -131,3 +131,10 @@ def inputs_of(
             found[name] = rng.integers(0 if kind.dtype.tc[0] == "u" else -9, 9, shape)
         found[name] = np.asarray(found[name]).astype(kind.dtype.numpy)
     return found
+
+
+def kernel_inputs(program: Ready, given: Arrays) -> dict[str, np.ndarray]:
+    """The arrays under the names of the kernel's inputs."""
+    names = (*program.checked.inputs, *program.checked.inout)
+    ports = program.form.interface.inputs
+    return {port.name: given[name] for port, name in zip(ports, names, strict=True)}

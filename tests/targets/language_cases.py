@@ -536,4 +536,69 @@ QUIRKS = {
         {"N": 1, "M": 3},
         {"N": 9, "M": 17},
     ),
+    "parts_with_single_iterations_around": _one(
+        """def f(float(N) Y) -> (float(N) A) {
+            A(i) = Y(i) * 2
+            A(i) +=! Y(0) + Y(i) where i in 0:N / 2
+            A(i) +=! Y(0) - Y(i) where i in 1:N
+            A(i) max=! Y(i + 1) where i in 0:N - 1
+        }""",
+        {"N": 1},
+        {"N": 2},
+        {"N": 33},
+    ),
+    "nothing_inside_a_border": _one(
+        """def f(float(N, M) X) -> (O) {
+            O(i, j) = X(i, j)
+            O(i, j) = X(i - 1, j) + X(i, j + 1) where i in 1:N - 1, j in 1:M - 1
+            O(i, j) = O(i, j) * 2
+        }""",
+        {"N": 1, "M": 1},
+        {"N": 1, "M": 9},
+        {"N": 2, "M": 2},
+        {"N": 7, "M": 18},
+    ),
+}
+
+# Outputs that start from what the caller's buffer holds.
+UPDATES = {
+    "added_to_a_buffer": _one(
+        "def f(float(N, M) X) -> (float(N) O) { O(i) += X(i, j) }",
+        {"N": 1, "M": 0},
+        {"N": 9, "M": 17},
+    ),
+    "matmul_in_place": _one(
+        "def f(float(M, N) A, float(N, K) B) -> (C) { C(m, k) += A(m, n) * B(n, k) }",
+        {"M": 3, "N": 17, "K": 5},
+    ),
+    "step_of_a_buffer": _one(
+        "def f(float(N) G) -> (float(N) W) { W(i) = W(i) - 0.1 * G(i) }", {"N": 1}, {"N": 33}
+    ),
+    "neighbours_in_a_buffer": _one(
+        """def f(float(N) X) -> (float(N) O) {
+            O(i) = O(i) + O(i + 1) * X(i) where i in 0:N - 1
+        }""",
+        {"N": 1},
+        {"N": 33},
+    ),
+    "buffer_used_and_replaced": _one(
+        """def f(float(N) X) -> (float(N) O, P) {
+            P(i) = O(N - 1 - i) where i in 0:N
+            O(i) = X(i)
+            O(i) max= P(i)
+        }""",
+        {"N": 1},
+        {"N": 33},
+    ),
+    "buffer_with_an_origin": _one(
+        "def f(float(N) X) -> (O) { O(i) *= X(i - 3) }", {"N": 0}, {"N": 21}
+    ),
+    "two_buffers": _one(
+        """def f(float(N, M) X) -> (float(N) A, float(M) B, float S) {
+            A(i) += X(i, j)
+            B(j) max= X(i, j) + A(i)
+            S() += A(i)
+        }""",
+        {"N": 3, "M": 17},
+    ),
 }

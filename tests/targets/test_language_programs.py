@@ -13,11 +13,25 @@ from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.evaluate import evaluate
 from tests.codegen.conftest import runnable
 from tests.targets.kernels import Compiled
-from tests.targets.language import Ready, Written, build_all, inputs_of, ready, sizes_of
-from tests.targets.language_cases import CORNERS, INFERENCE, LAYERS, QUIRKS
+from tests.targets.language import (
+    Ready,
+    Written,
+    build_all,
+    inputs_of,
+    kernel_inputs,
+    ready,
+    sizes_of,
+)
+from tests.targets.language_cases import CORNERS, INFERENCE, LAYERS, QUIRKS, UPDATES
 from tests.targets.test_cpu import tolerance
 
-PROGRAMS: dict[str, Written] = {**INFERENCE, **CORNERS, **LAYERS, **QUIRKS}
+PROGRAMS: dict[str, Written] = {
+    **INFERENCE,
+    **CORNERS,
+    **LAYERS,
+    **QUIRKS,
+    **UPDATES,
+}
 
 compiler = pytest.mark.compiler
 
@@ -41,8 +55,8 @@ def test_kernel_computes_what_the_evaluator_does(name, compiled):
     program, kernel = compiled[name]
     for position, sizes in enumerate(PROGRAMS[name].sizes):
         given = inputs_of(program.checked, sizes, PROGRAMS[name].below, position)
-        known = sizes_of(program.form.interface, given)
-        found, fault = kernel(given, known)
+        known = sizes_of(program.form.interface, kernel_inputs(program, given))
+        found, fault = kernel(kernel_inputs(program, given), known)
         assert fault == 0
         for output, right in evaluate(program.checked, given, sizes).items():
             assert found[output].shape == right.shape
