@@ -12,18 +12,19 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcfuse.layers.define import Layers, define
+    from tcfuse.layers.define import Layers, TcWarning, define
     from tcfuse.ort.session import session, session_options
     from tcfuse.pipeline import optimize
     from tcfuse.result import Result
 
-__all__ = ["Layers", "Result", "define", "optimize", "session", "session_options"]
+__all__ = ["Layers", "Result", "TcWarning", "define", "optimize", "session", "session_options"]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless asked for
 
 _HOMES = {
     "define": "tcfuse.layers.define",
     "Layers": "tcfuse.layers.define",
+    "TcWarning": "tcfuse.layers.define",
     "optimize": "tcfuse.pipeline",
     "Result": "tcfuse.result",
     "session": "tcfuse.ort.session",

@@ -1,5 +1,10 @@
 """A kernel that takes too long to compile costs that kernel only."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tcfuse.errors import UnsupportedError
@@ -52,3 +57,27 @@ def test_processor_time_is_bounded(worker):
         worker.compile(text, INTERFACE, "f", MappingOptions())
     worker.seconds = 30
     assert worker.compile(TEXT, INTERFACE, "f", MappingOptions()).source.phases
+
+
+FORKED = """
+import os
+from tcfuse.isolation import WORKER
+
+process = WORKER._started()
+if (child := os.fork()) == 0:
+    WORKER.stop()  # what a process does at its end
+    mine = WORKER._started()
+    assert mine is not process
+    WORKER.stop()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+assert WORKER._started() is process  # it was left alone
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_a_worker_of_its_own():
+    command = [sys.executable, "-W", "ignore", "-c", FORKED]
+    root = Path(__file__).resolve().parent.parent
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=root)
+    assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from os import getpid
 
 import numpy as np
 
@@ -82,7 +83,11 @@ def _run_phase(
         mine = None if local is None else _address(local[k])
         return runner(shared, mine, phase, phase + 1, k, parts)
 
-    others = [_pool(parts - 1).submit(part, k) for k in range(parts - 1)] if parts > 1 else []
+    others = (
+        [_pool(parts - 1, getpid()).submit(part, k) for k in range(parts - 1)]
+        if parts > 1
+        else []
+    )
     faults = [part(parts - 1)]
     faults += [other.result() for other in others]
     return not any(faults)
@@ -100,5 +105,7 @@ def _address(array: np.ndarray | None) -> int | None:
 
 
 @functools.cache
-def _pool(threads: int) -> ThreadPoolExecutor:
+def _pool(threads: int, process: int) -> ThreadPoolExecutor:
+    """Threads of this process: one that was forked has none of its parent's."""
+    del process
     return ThreadPoolExecutor(threads, thread_name_prefix="tcfuse")

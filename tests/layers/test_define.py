@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 import subprocess
 import sys
 import threading
@@ -171,6 +172,33 @@ def test_an_output_that_is_updated_starts_from_out(ops):
         ops.accumulate(x, out=np.ones(3))
     with pytest.raises(TcError, match="read-only"):
         ops.accumulate(x, out=np.broadcast_to(np.float32(0), 3))
+
+
+FORKED = """
+import os, sys
+import numpy as np, tcfuse
+
+text = "def {} (float(N, M) X) -> (Y) {{ Y(i) +=! X(i, j) * {}.0 }}"
+x = np.ones((900, 900), np.float32)
+first = tcfuse.define(text.format("f", sys.argv[1]), threads=3)
+assert (first.f(x) == 900 * int(sys.argv[1])).all()
+if (child := os.fork()) == 0:
+    assert (first.f(x) == 900 * int(sys.argv[1])).all()
+    second = tcfuse.define(text.format("g", sys.argv[2]), threads=3)
+    assert (second.g(x) == 900 * int(sys.argv[2])).all()
+    sys.exit(0)
+third = tcfuse.define(text.format("h", sys.argv[2]))  # at the same time as the child
+assert (third.h(x) == 900 * int(sys.argv[2])).all()
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_compiles_and_uses_threads_of_its_own():
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, "3", "5"]
+    root = Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=root)
+    assert done.returncode == 0, done.stderr
 
 
 # ---------------------------------------------------------------------- out=
