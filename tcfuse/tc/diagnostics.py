@@ -267,7 +267,8 @@ DIAGNOSTICS: Mapping[str, Diagnostic] = {
             "TC38",
             "error",
             "size without a value",
-            "sizes need not be constants, but the shapes of the inputs have to give them",
+            "sizes need not be constants, but the shapes of the inputs have to give them, or "
+            "the call. A warning when the definition has no such input",
         ),
         Diagnostic(
             "TC39",

@@ -6,13 +6,17 @@ skipped, and so is every statement that needs what it writes.
 
 from __future__ import annotations
 
-from tcfuse.errors import TcError
-from tcfuse.tc.ast import Comprehension, Def
-from tcfuse.tc.checked import CheckedStatement
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from tcfuse.errors import Span, TcError
+from tcfuse.tc.ast import Comprehension, Def, Var, post_order
+from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.diagnostics import Finding
 from tcfuse.tc.parser import parse_each
 from tcfuse.tc.scope import Scope
 from tcfuse.tc.sema import Checker
+from tcfuse.types import size_names
 
 
 def examine(text: str, filename: str = "<tc>") -> tuple[Finding, ...]:
@@ -49,7 +53,8 @@ class _Examination:
         checked = [done for scope in scopes if (done := self.statement(scope))]
         if not self.errors:
             try:
-                return list(self.checker.finish(tuple(checked)).warnings)
+                whole = self.checker.finish(tuple(checked))
+                return [*whole.warnings, *_sizes_not_given(whole)]
             except TcError as error:
                 self.errors.append(error)
         return [*map(Finding.of, self.errors), *self.checker.warnings]
@@ -73,6 +78,28 @@ class _Examination:
                 self.errors.append(error)
         self.broken.add(target)
         return None
+
+
+def _sizes_not_given(checked: CheckedDef) -> Iterator[Finding]:
+    """A warning for each size that no input has: a slip of the pen more often than not."""
+    arrays = (*checked.inputs, *checked.inout)
+    given = size_names(size for name in arrays for size in checked.tensors[name].shape)
+    for name in checked.sizes:
+        if name not in given:
+            close = get_close_matches(name, given, 1, 0.5)
+            hint = f"did you mean {close[0]!r}?" if close else "pass it in every call"
+            message = f"no input gives the size {name!r}"
+            yield Finding("TC38", "warning", message, _first_use(checked, name), hint)
+
+
+def _first_use(checked: CheckedDef, size: str) -> Span | None:
+    """Where a size first stands in a range, or else the definition."""
+    for statement in checked.definition.body:
+        for bound in (b for r in statement.ranges for b in (r.low, r.high)):
+            for node in post_order(bound):
+                if isinstance(node, Var) and node.name == size:
+                    return node.span
+    return checked.definition.span
 
 
 def _place(finding: Finding) -> int:

@@ -74,6 +74,7 @@ TEXTS = {
     "TC30": wrap("Y(i) = X(i) + X(3)"),
     "TC30 never": wrap("Y(i) = X(i - 1) where i in 0:N"),
     "TC31": wrap("Y +=! B(i)"),
+    "TC38 warning": wrap("Y(i) = X(0) where i in 0:N1"),
     "TC43": wrap("Y(i) = X(i)\n  Y(i) +=! Y(j)"),
     "TC45": wrap("Y(i) = X(i) where i in 0:N\n  Y(i) = X(i - N) where i in N:2*N"),
     "TC46": wrap("Y(i) = I(i) % 0"),
