@@ -17,6 +17,7 @@ from enum import Enum
 
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.mapping.legality import among, carries_nothing, inside
+from tcfuse.options import DEEP
 from tcfuse.poly import isl
 from tcfuse.poly.cells import Cells
 from tcfuse.poly.dependences import Dependences
@@ -65,9 +66,16 @@ class _Loop:
 
 
 def place_temporaries(
-    scop: Scop, dependences: Dependences, tree: Domain
+    scop: Scop, dependences: Dependences, tree: Domain, depth: int = DEEP
 ) -> Mapping[str, Buffer]:
-    """The storage of every tensor that is neither a parameter nor returned."""
+    """The storage of every tensor that is neither a parameter nor returned.
+
+    Args:
+        scop: Whose temporaries they are.
+        dependences: Which values travel where.
+        tree: The mapped tree.
+        depth: The most common loops each of whose iterations has storage of its own.
+    """
     given = {*scop.checked.inputs, *scop.checked.outputs}
     users: dict[str, list[str]] = {}
     for union in (scop.reads, scop.writes):
@@ -76,19 +84,24 @@ def place_temporaries(
             if tensor not in given:
                 users.setdefault(tensor, []).append(access.get_tuple_name(isl.dim_type.in_))
     return {
-        tensor: _place(scop, dependences, tree, tensor, tuple(dict.fromkeys(names)))
+        tensor: _place(scop, dependences, tree, tensor, tuple(dict.fromkeys(names)), depth)
         for tensor, names in users.items()
     }
 
 
 def _place(
-    scop: Scop, dependences: Dependences, tree: Domain, tensor: str, users: Seq[str]
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    tensor: str,
+    users: Seq[str],
+    depth: int,
 ) -> Buffer:
     loops = _common_loops(tree.child, set(users))
     pairs = among(dependences.all, isl.part_of(scop.domain, users))
     pairs = _through(scop, pairs, tensor)
     prefix: list[_Loop] = []
-    for loop in loops:
+    for loop in loops[:depth]:
         if not carries_nothing(inside(pairs, [p.schedule for p in prefix]), loop.schedule):
             break
         prefix.append(loop)

@@ -6,7 +6,7 @@ reached, or an error, concerns that kernel only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
 from functools import reduce
@@ -21,11 +21,13 @@ from islpy import (
     Context,
     Map,
     MultiUnionPwAff,
+    MultiVal,
     PwAff,
     Schedule,
     ScheduleConstraints,
     ScheduleNode,
     Set,
+    Space,
     UnionMap,
     UnionPwAff,
     UnionSet,
@@ -56,6 +58,7 @@ __all__ = [
     "kind_of",
     "limited",
     "maps_of",
+    "multi_val",
     "new_context",
     "operation_of",
     "part_of",
@@ -186,6 +189,14 @@ def sets_of(union: UnionSet) -> list[Set]:
     found: list[Set] = []
     union.foreach_set(found.append)
     return found
+
+
+def multi_val(space: Space, numbers: Sequence[int]) -> MultiVal:
+    """One number for each dimension of ``space``."""
+    made = MultiVal.zero(space)
+    for position, number in enumerate(numbers):
+        made = made.set_val(position, Val.int_from_si(space.get_ctx(), number))
+    return made
 
 
 def pieces_of(union: UnionPwAff) -> list[PwAff]:

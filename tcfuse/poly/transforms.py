@@ -310,6 +310,8 @@ def _restricted(band: Band, part: Filter) -> Band:
 def judged(schedule: isl.MultiUnionPwAff, pairs: isl.UnionMap, child: Tree) -> Band:
     """A band over ``child`` with the flags that the dependences ``pairs`` below it allow."""
     depth = schedule.dim(isl.dim_type.out)
+    domain = schedule.domain()
+    pairs = pairs.intersect_domain(domain).intersect_range(domain)
     raw = Band(schedule, False, (False,) * depth, child)
     rows = [member(raw, k) for k in range(depth)]
     permutable = all(reversed_by(pairs, row).is_empty() for row in rows)

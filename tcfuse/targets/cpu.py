@@ -80,7 +80,7 @@ def compile_kernel(
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
     tree = _mapped(scop, dependences, scheduled.tree, contracted, options)
-    buffers = place_temporaries(scop, dependences, tree)
+    buffers = place_temporaries(scop, dependences, tree, options.private_depth)
     cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
     proof = prove(scop, dependences, tree, reassociate=options.reassociate, cells=cells)
     if scheduled.note:
