@@ -96,7 +96,8 @@ def test_the_statements_around_it_are_sorted() -> None:
     rows = isl.MultiUnionPwAff.read_from_str(
         scop.context,
         "[n0, n1] -> [{ S0[i] -> [(i)]; S1_init[i] -> [(i)]; S1[i, j] -> [(i)];"
-        " S2[i] -> [(i)] }, { S0[i] -> [(0)]; S1_init[i] -> [(0)]; S1[i, j] -> [(j)]; S2[i] -> [(n1)] }]",
+        " S2[i] -> [(i)] }, { S0[i] -> [(0)]; S1_init[i] -> [(0)]; S1[i, j] -> [(j)];"
+        " S2[i] -> [(n1)] }]",
     )
     names = [s.name for s in scop.statements]
     assert names == ["S0", "S1_init", "S1", "S2"]

@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from tcfuse.mapping.nests import schedule_nests
+from tcfuse.mapping.tiles import tile_outermost
+from tcfuse.options import MappingOptions
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.proof import prove
-from tcfuse.poly.scheduling import Scheduled, compute_schedule
+from tcfuse.poly.scheduling import Scheduled, Strategy, compute_schedule, reschedule_tiles
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.tree import Band, Domain, Filter, Sequence, below
 from tcfuse.poly.tree_isl import to_yaml
@@ -138,3 +141,63 @@ def test_scalars_alone() -> None:
     scop, dependences, found = scheduled(text)
     assert not any(isinstance(n, Band) for n in below(found.tree))
     assert prove(scop, dependences, found.tree).dependences == 1
+
+
+ALL_OF_IT = "where i in 0:n0, j in 0:n1"
+MANY = "\n".join(
+    [
+        "def f(float(n0, n1) X) -> (float(n0, n1) Y) {",
+        *(
+            f"  T{k}(i, j) = {f'T{k - 1}' if k else 'X'}(i, j) * 2 {ALL_OF_IT}\n"
+            f"  S{k}(i) +=! T{k}(i, j) {ALL_OF_IT}\n"
+            f"  R{k}(j) max=! T{k}(i, j) {ALL_OF_IT}"
+            for k in range(12)
+        ),
+        f"  Y(i, j) = T11(i, j) + S3(i) - R4(j) + S11(i) * R11(j) {ALL_OF_IT}\n}}",
+    ]
+)
+
+
+@pytest.mark.parametrize("limit", [1, 300, 5_000, 100_000])
+def test_many_statements_survive_any_limit(limit: int) -> None:
+    """Clustering, scheduling and scheduling inside tiles may each be stopped."""
+    scop, dependences = model(MANY)
+    options = MappingOptions(tile=(8, 8), inner_fusion="max", isl_operations=limit)
+    found = schedule_nests(scop, dependences, options)
+    prove(scop, dependences, found.tree)
+    if limit < 100_000:
+        assert found.note is not None
+        assert f"isl needed more than {limit} operations" in found.note
+
+
+@pytest.mark.parametrize(("limit", "stage"), [(1, "whole"), (1, "tiles")])
+def test_each_stage_says_that_it_was_stopped(limit: int, stage: str) -> None:
+    scop, dependences = model(SOFTMAX)
+    if stage == "whole":
+        note = compute_schedule(scop, dependences, limit=limit).note
+    else:
+        tree = tile_outermost(compute_schedule(scop, dependences).tree, (4,)).tree
+        rules = Strategy("max", limit=limit)
+        again = reschedule_tiles(scop, dependences, tree, rules)
+        prove(scop, dependences, again.tree)
+        note = again.note
+    assert note == "isl needed more than 1 operations; some statements run in textual order"
+
+
+FOUR = """def four(float(8, 8, 5) X, float(8, 8, 5, 96) B)
+    -> (float(8, 8, 5) Y, float(8, 8, 5, 96) Z) {
+  Y(a, b, c) = X(a, b, c) * 2 where a in 0:8, b in 0:8, c in 0:5
+  Z(a, b, c, d) = B(a, b, c, d) + Y(a, b, c) where a in 0:8, b in 0:8, c in 0:5, d in 0:96
+}"""
+THREE = """def three(float(64, 5) X, float(64, 5, 96) B)
+    -> (float(64, 5) Y, float(64, 5, 96) Z) {
+  Y(a, b) = X(a, b) * 2 where a in 0:64, b in 0:5
+  Z(a, b, c) = B(a, b, c) + Y(a, b) where a in 0:64, b in 0:5, c in 0:96
+}"""
+
+
+def test_three_parallel_loops_are_as_good_as_four() -> None:
+    """Four loops lose one to a neighbour of three, but three lose none to one of two."""
+    assert nests(scheduled(FOUR)[2].tree) == 1
+    assert nests(scheduled(THREE)[2].tree) == 2
+    assert nests(scheduled(THREE, "max")[2].tree) == 1
