@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from enum import Enum
+from itertools import takewhile
 
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.mapping.legality import among, carries_nothing, inside
@@ -63,6 +64,7 @@ class _Loop:
     schedule: isl.MultiUnionPwAff
     lanes: bool
     parallel: bool
+    blocked: bool
 
 
 def place_temporaries(
@@ -109,7 +111,10 @@ def _place(
     private = any(loop.parallel for loop in prefix) or not any(loop.parallel for loop in loops)
     if not private or not _same_nest(tree.child, set(users)):
         return Buffer(tensor, Memory.SHARED, tuple(range(rank)))
-    kept = tuple(d for d in range(rank) if not _determined(scop, prefix, tensor, d))
+    kept = _kept(scop, prefix, tensor)
+    if kept and any(loop.blocked for loop in prefix):  # only registers are had for each row
+        prefix = list(takewhile(lambda loop: not loop.blocked, prefix))
+        kept = _kept(scop, prefix, tensor)
     memory = Memory.ROW if kept else Memory.REGISTER
     return Buffer(tensor, memory, kept, any(loop.lanes for loop in prefix))
 
@@ -127,6 +132,12 @@ def _accesses(scop: Scop, tensor: str) -> isl.UnionMap:
             if access.get_tuple_name(isl.dim_type.out) == f"T_{tensor}":
                 total = total.union(isl.UnionMap.from_map(access))
     return total
+
+
+def _kept(scop: Scop, prefix: Seq[_Loop], tensor: str) -> tuple[int, ...]:
+    """The dimensions of ``tensor`` that an iteration of ``prefix`` does not determine."""
+    rank = scop.checked.tensors[tensor].rank
+    return tuple(d for d in range(rank) if not _determined(scop, prefix, tensor, d))
 
 
 def _determined(scop: Scop, prefix: Seq[_Loop], tensor: str, dimension: int) -> bool:
@@ -156,8 +167,9 @@ def _common_loops(
         case Mark(name, child):
             return _common_loops(child, users, flags | {name})
         case Band():
+            blocked = any(flag.startswith("block=") for flag in flags)
             loops = [
-                _Loop(member(tree, k), LANES in flags, PARALLEL in flags)
+                _Loop(member(tree, k), LANES in flags, PARALLEL in flags, blocked)
                 for k in range(tree.depth)
             ]
             return [*loops, *_common_loops(tree.child, users)]

@@ -10,12 +10,8 @@ threads here.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 from tcfuse.options import MappingOptions
-from tcfuse.tc.checked import CheckedDef
-from tests.poly.definitions import ALL, checked_of
-from tests.targets.test_cpu import CHOSEN
 
 TENSORDOT = """def tensordot(float(n0, 6, 5, 4, 7) A, float(n0, 5, 2, 4, 7) B)
     -> (float(n0, 6, 2, 4, 7) O) {
@@ -108,13 +104,6 @@ BUGS = {
     "chain": CHAIN,
     "stencils": STENCILS,
 }
-
-
-@cache
-def definitions() -> dict[str, CheckedDef]:
-    """Every definition by name."""
-    texts = {**ALL, **CHOSEN, **BUGS}
-    return {name: checked_of(text) for name, text in texts.items() if name != "masked_gather"}
 
 
 @dataclass(frozen=True)

@@ -16,23 +16,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-
 from tcfuse.errors import UnsupportedError
 from tcfuse.knob import knobs_of
 from tcfuse.options import MappingOptions
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel
-from tcfuse.tc.checked import CheckedDef
-from tcfuse.tc.evaluate import evaluate
 from tests.codegen.conftest import runnable
-from tests.conformance.option_seeds import SEEDS, definitions
-from tests.targets.kernels import Compiled, build, interface_of
-from tests.targets.programs import MOST_POINTS, Program, arrays, points
-from tests.targets.test_cpu import assert_equal
+from tests.conformance.option_seeds import SEEDS
+from tests.conformance.subjects import SIZES, Subject, random_subjects, subjects
+from tests.targets.kernels import Compiled, build
 
 BATCH = 24  # kernels in one translation unit
-SIZES = (1, 2, 3, 7, 16, 17, 33)
 TILES = (0, 1, 2, 3, 5, 7, 8, 16, 32, 33, 64)
 
 
@@ -40,14 +34,13 @@ TILES = (0, 1, 2, 3, 5, 7, 8, 16, 32, 33, 64)
 class Pair:
     """A definition with the options and the fixed sizes it is compiled with."""
 
-    name: str
-    checked: CheckedDef
+    subject: Subject
     options: MappingOptions
     fixed: Mapping[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         fixed = f" with {dict(self.fixed)}" if self.fixed else ""
-        return f"{self.name}{fixed}: {self.options.to_json()}"
+        return f"{self.subject.name}{fixed}: {self.options.to_json()}"
 
 
 def random_options(rng: random.Random) -> MappingOptions:
@@ -65,51 +58,36 @@ def random_options(rng: random.Random) -> MappingOptions:
 
 
 def random_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """The seeds, then pairs of every definition in turn with random options."""
+    """The seeds, then definitions with random options; a quarter of these are random too."""
     rng = random.Random(seed)
-    known = definitions()
-    yield from (Pair(s.name, known[s.name], s.options) for s in SEEDS[:count])
-    names = sorted(known)
-    for number in range(count - len(SEEDS)):
-        name = names[number % len(names)]
-        fixed = {s: rng.choice(SIZES) for s in known[name].sizes if rng.random() < 0.3}
-        yield Pair(name, known[name], random_options(rng), fixed)
+    known = subjects()
+    yield from (Pair(known[s.name], s.options) for s in SEEDS[:count])
+    rest = max(count - len(SEEDS), 0)
+    chosen = [*known.values()]
+    rng.shuffle(chosen)
+    drawn = random_subjects(rest // 4, seed)
+    for number in range(rest):
+        subject = drawn[number // 4] if number % 4 == 3 and number // 4 < len(drawn) else None
+        subject = subject or chosen[number % len(chosen)]
+        fixed = {s: rng.choice(SIZES) for s in subject.free if rng.random() < 0.3}
+        yield Pair(subject, random_options(rng), fixed)
 
 
 def kernel_of(pair: Pair, hint: str) -> Kernel:
     """The kernel of a pair."""
-    return compile_kernel(
-        pair.checked, interface_of(pair.checked), hint, pair.options, pair.fixed
-    )
+    subject = pair.subject
+    return compile_kernel(subject.checked, subject.interface, hint, pair.options, pair.fixed)
 
 
 def try_out(compiled: Compiled, pair: Pair, rng: random.Random) -> None:
     """Compare a kernel with the evaluator, for inputs of two sizes."""
-    checked = pair.checked
-    trusted = pair.options.fix_sizes != "never"
+    fixed = pair.fixed if pair.options.fix_sizes != "never" else {}
     for _ in range(2):
-        sizes = {name: rng.choice(SIZES) for name in checked.sizes}
-        sizes |= pair.fixed if trusted else {}
-        if points(checked, sizes) > 40 * MOST_POINTS:
-            continue
-        inputs = inputs_of(checked, sizes, rng)
-        found, fault = compiled(inputs, sizes, chunks=rng.choice((1, 2, 5)))
-        assert fault == 0, "a fault in valid inputs"
-        assert_equal(checked, found, evaluate(checked, inputs, sizes))
-
-
-def inputs_of(
-    checked: CheckedDef, sizes: Mapping[str, int], rng: random.Random
-) -> dict[str, np.ndarray]:
-    """Random inputs; integers called ``I`` are positions in the first dimension of ``X``."""
-    inputs = arrays(Program("", ()), checked, sizes, rng.randrange(1 << 30), wrong=False)
-    for name in checked.inputs:
-        if name == "I":
-            rows = inputs["X"].shape[0]
-            inputs[name] = (np.arange(inputs[name].size) % max(rows, 1)).reshape(
-                inputs[name].shape
-            )
-    return inputs
+        trial = pair.subject.draw(rng, fixed)
+        if trial is not None:
+            found, fault = compiled(trial.inputs, trial.sizes, chunks=rng.choice((1, 2, 5)))
+            assert fault == 0, "a fault in valid inputs"
+            trial.compare(found)
 
 
 @dataclass(frozen=True)
@@ -132,7 +110,9 @@ def run(pairs: Sequence[Pair], level: Level, folder: Path, seed: int) -> Outcome
             refused.append(f"{pair}\n  {error}")
         except Exception as error:  # the point is to find them all
             wrong.append(f"{pair}\n  {type(error).__name__}: {error}")
-    (row,) = build([p.checked for p, _ in kernels], [k for _, k in kernels], [level], folder)
+    (row,) = build(
+        [p.subject.checked for p, _ in kernels], [k for _, k in kernels], [level], folder
+    )
     for (pair, _), compiled in zip(kernels, row, strict=True):
         try:
             try_out(compiled, pair, random.Random(seed))
@@ -150,11 +130,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", help="options for it")
     arguments = parser.parse_args(argv)
     if arguments.json is not None:
-        checked = definitions()[arguments.only]
-        pairs = [Pair(arguments.only, checked, MappingOptions.from_json(arguments.json))]
+        subject = subjects()[arguments.only]
+        pairs = [Pair(subject, MappingOptions.from_json(arguments.json))]
     else:
         pairs = list(random_pairs(arguments.pairs, arguments.seed))
-        pairs = [p for p in pairs if arguments.only in (None, p.name)]
+        pairs = [p for p in pairs if arguments.only in (None, p.subject.name)]
     right, refused, wrong = 0, 0, 0
     started = time.monotonic()
     for start in range(0, len(pairs), BATCH):

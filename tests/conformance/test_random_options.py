@@ -13,7 +13,8 @@ from tests.codegen.conftest import runnable
 from tests.conformance import random_options
 from tests.conformance.option_seeds import SEEDS
 from tests.conformance.random_options import Pair, random_pairs, run
-from tests.poly.definitions import ROW_SUM, checked_of
+from tests.conformance.subjects import subjects
+from tests.poly.definitions import ROW_SUM
 from tests.targets.kernels import kernel_of
 
 
@@ -34,7 +35,7 @@ def test_options_never_change_a_result(tmp_path: Path) -> None:
 @pytest.mark.compiler
 def test_a_wrong_kernel_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison itself: the kernel of another definition."""
-    pair = Pair("sums", checked_of(ROW_SUM), MappingOptions())
+    pair = Pair(subjects()["row_sum"], MappingOptions())
     other = kernel_of(ROW_SUM.replace("X(i, j)", "X(i, j) * 1.5"))
     monkeypatch.setattr(random_options, "kernel_of", lambda *_: other)
     outcome = run([pair], runnable()[-1], tmp_path, seed=3)
