@@ -57,10 +57,16 @@ def block_reductions(
     if rows == 1:
         return tree
     blocked = replace(tree, child=_blocked(scop, tree.child, names, rows))
-    # a row buffer inside a block would be shared by iterations that now run together
-    places = place_temporaries(scop, dependences, blocked)
-    shared = {tensor for tensor, buffer in places.items() if buffer.memory is Memory.ROW}
-    return tree if shared & _inside_blocks(scop, blocked.child, names) else blocked
+    return tree if shares_rows(scop, dependences, blocked) else blocked
+
+
+def shares_rows(scop: Scop, dependences: Dependences, tree: Domain) -> bool:
+    """Whether iterations that a register block runs together would share a row buffer."""
+    inside = _inside_blocks(scop, tree.child, tuple(s.name for s in scop.statements))
+    if not inside:
+        return False
+    places = place_temporaries(scop, dependences, tree)
+    return any(places[t].memory is Memory.ROW for t in inside if t in places)
 
 
 def _blocked(
@@ -76,8 +82,14 @@ def _blocked(
             return Sequence(tuple(parts))
         case Mark(name) if block_sizes(name):
             return tree
+        case Mark(name, Band() as lane) if name == LANES:
+            return replace(tree, child=_inside_lanes(scop, lane, lane, names, rows))
         case Band(child=Mark(name, Band() as lane)) if name == LANES:
-            return _with_block(scop, tree, lane, names, rows, outer)
+            made = _with_block(scop, tree, lane, names, rows, outer)
+            if made is not tree:
+                return made
+            inner = _inside_lanes(scop, lane, lane, names, rows)
+            return replace(tree, child=Mark(LANES, inner))
         case Domain() | Filter() | Mark() | Band():
             around = (*outer, tree) if isinstance(tree, Band) else outer
             return replace(tree, child=_blocked(scop, tree.child, names, rows, around))
@@ -108,6 +120,48 @@ def _with_block(
     most = min(ACCUMULATORS // (GROUPS * len(updates)), MOST_ROWS, MOST_WORK // work)
     size = min(rows or best_rows(extent, most), extent or rows or most)
     return with_rows(band, chosen, size, extent, Mark(LANES, lane))
+
+
+def _inside_lanes(
+    scop: Scop, tree: Tree, lane: Band, names: tuple[str, ...], rows: int
+) -> Tree:
+    """``tree`` with a block in each nest of one update that has a loop to spare."""
+    match tree:
+        case Sequence(filters):
+            parts = (
+                replace(f, child=_inside_lanes(scop, f.child, lane, f.statements, rows))
+                for f in filters
+            )
+            return Sequence(tuple(parts))
+        case Mark(name) if block_sizes(name):
+            return tree
+        case Band() if tree is not lane and len(names) == 1 and tree.permutable:
+            update = scop.statement(names[0])
+            chosen = _reused_member(scop, tree, lane, [update]) if update.is_update else None
+            if chosen is None:
+                return tree
+            return _split(scop, tree, chosen, update, rows)
+        case Domain() | Filter() | Mark() | Band():
+            return replace(tree, child=_inside_lanes(scop, tree.child, lane, names, rows))
+        case Leaf():
+            return tree
+
+
+def _split(scop: Scop, band: Band, chosen: int, update: Statement, rows: int) -> Tree:
+    """The coincident members of ``band`` with a block of one of them, over the others."""
+    free = [k for k in range(band.depth) if band.coincident[k]]
+    rest = [k for k in range(band.depth) if not band.coincident[k]]
+    if not rest and isinstance(band.child, Leaf):
+        return band
+    child = band.child
+    if rest:
+        child = Band(joined([member(band, k) for k in rest]), True, (False,) * len(rest), child)
+    outer = Band(joined([member(band, k) for k in free]), True, (True,) * len(free), child)
+    across = iterator_of(band, chosen, update)
+    assert across is not None
+    extent, most = fixed_extent(update, across), ACCUMULATORS // GROUPS
+    size = min(rows or best_rows(extent, most), extent or rows or most)
+    return with_rows(outer, free.index(chosen), size, extent, child)
 
 
 def with_rows(band: Band, position: int, size: int, extent: int | None, child: Tree) -> Tree:

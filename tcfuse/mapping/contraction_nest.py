@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, best_rows, with_rows
+from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, best_rows, shares_rows, with_rows
 from tcfuse.mapping.lanes import LANES
 from tcfuse.mapping.packing import Nest
 from tcfuse.options import DEEP
 from tcfuse.poly.alignment import as_schedule
+from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.transforms import joined, member
@@ -33,7 +34,13 @@ from tcfuse.poly.volume import fixed_extent
 
 
 def place_contractions(
-    scop: Scop, tree: Domain, nests: Sequence[Nest], *, rows: int = 0, depth: int = DEEP
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    nests: Sequence[Nest],
+    *,
+    rows: int = 0,
+    depth: int = DEEP,
 ) -> Domain:
     """``tree`` with the decisions of ``nests``, where its loops allow them.
 
@@ -41,13 +48,17 @@ def place_contractions(
 
     Args:
         scop: What the tree schedules.
+        dependences: What was respected.
         tree: Scheduled, with nothing chosen yet.
         nests: What was decided.
         rows: Iterations of a register block; 0 chooses by the loop's extent, 1 makes none.
         depth: Loops that may be around a copy.
     """
     for nest in nests:
-        tree = replace(tree, child=_placed(scop, tree.child, nest, rows, depth))
+        placed = replace(tree, child=_placed(scop, tree.child, nest, rows, depth))
+        if shares_rows(scop, dependences, placed):
+            placed = replace(tree, child=_placed(scop, tree.child, nest, 1, depth))
+        tree = placed
     return tree
 
 

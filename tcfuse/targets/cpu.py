@@ -139,7 +139,7 @@ def _mapped(
     """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
     tree = order_members(scop, tree)
     tree = place_contractions(
-        scop, tree, contracted, rows=options.block, depth=options.shared_depth
+        scop, dependences, tree, contracted, rows=options.block, depth=options.shared_depth
     )
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = block_reductions(scop, dependences, tree, rows=options.block)

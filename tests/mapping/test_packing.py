@@ -46,8 +46,9 @@ def test_the_copy_comes_first_and_is_read(golden: Golden):
 def test_the_copy_moves_into_the_lanes_loop(golden: Golden):
     checked, nests = packed(BATCHED)
     scop = extract_scop(checked)
-    tree = order_members(scop, compute_schedule(scop, compute_dependences(scop)).tree)
-    golden(to_yaml(place_contractions(scop, tree, nests)), "tree")
+    dependences = compute_dependences(scop)
+    tree = order_members(scop, compute_schedule(scop, dependences).tree)
+    golden(to_yaml(place_contractions(scop, dependences, tree, nests)), "tree")
 
 
 def placed(text: str, fusion: str = "preserve") -> tuple[Domain, str, Memory]:
@@ -56,7 +57,7 @@ def placed(text: str, fusion: str = "preserve") -> tuple[Domain, str, Memory]:
     scop = extract_scop(checked)
     dependences = compute_dependences(scop)
     scheduled = compute_schedule(scop, dependences, fusion=fusion)
-    tree = place_contractions(scop, order_members(scop, scheduled.tree), nests)
+    tree = place_contractions(scop, dependences, order_members(scop, scheduled.tree), nests)
     proof = prove(scop, dependences, tree)
     memory = place_temporaries(scop, dependences, tree)["B_packed"].memory
     return tree, str(proof), memory
