@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 
 import onnx_ir as ir
 
-from tcfuse import debug
 from tcfuse.graph.fallback import body_digest
 from tcfuse.graph.fusion import split
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import Replacement
-from tcfuse.kernels import Compiled, CompiledKernel
+from tcfuse.kernels import Compiled
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import RegionReport, Report, versions
 from tcfuse.ort.record import interface_to_json
@@ -89,15 +88,6 @@ def internal_error(group: FusionGroup, error: Exception) -> str:
     log.warning("internal error in %s", group, exc_info=error)
     text = " ".join(f"{type(error).__name__}: {error}".split())
     return f"internal error: {text[:300]}"
-
-
-def dump(kernel: CompiledKernel) -> None:
-    """Write what each stage made of a region where ``TCFUSE_DUMP`` says."""
-    switches = debug.current()
-    switches.dump(2, "tc", kernel.name, kernel.source.tc)
-    switches.dump(4, "tree", kernel.name, kernel.tree)
-    switches.dump(5, "mapped", kernel.name, kernel.mapped)
-    switches.dump(7, "cpp", kernel.name, kernel.source.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,14 +175,14 @@ def bench(
 
 @app.command(
     epilog=_examples(
-        "tcfuse show model.tcfuse.onnx",
+        "tcfuse show --stage proof layers.tc --kernel softmax",
         "tcfuse show --stage source --kernel softmax_3f2a91c0 model.tcfuse.onnx",
     )
 )
 def show(
-    model: Optimized,
+    model: Annotated[Path, typer.Argument(metavar="OUT.onnx|FILE.tc", help="Whose kernels.")],
     stage: Annotated[
-        str, typer.Option(metavar="tc|tree|mapped|source", help="What to print.")
+        str, typer.Option(metavar="tc|tree|mapped|source|proof", help="What to print.")
     ] = "tc",
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="Default: every kernel.")

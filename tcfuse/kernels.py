@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcfuse.debug import current
 from tcfuse.errors import UnsupportedError
 from tcfuse.isolation import WORKER
 from tcfuse.options import MappingOptions
@@ -101,6 +102,15 @@ def compile_cached(
     if "refused" in record:
         raise UnsupportedError(record["refused"])
     return _from_record(key, record)
+
+
+def dump(kernel: CompiledKernel) -> None:
+    """Write what each stage made of a definition where ``TCFUSE_DUMP`` says."""
+    switches = current()
+    switches.dump(2, "tc", kernel.name, kernel.source.tc)
+    switches.dump(4, "tree", kernel.name, kernel.tree)
+    switches.dump(5, "mapped", kernel.name, kernel.mapped)
+    switches.dump(7, "cpp", kernel.name, kernel.source.text)
 
 
 def recall_kernel(store: Store, key: str) -> CompiledKernel | None:

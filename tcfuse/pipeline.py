@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 import onnx_ir as ir
 
 from tcfuse import debug
-from tcfuse.attempt import Attempt, Judgement, attempt_parts, dump, internal_error, report
+from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import rewrite
-from tcfuse.kernels import Compiled, compile_cached
+from tcfuse.kernels import Compiled, compile_cached, dump
 from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcfuse.errors import UnsupportedError
-from tcfuse.kernels import CompiledKernel, compile_cached
+from tcfuse.kernels import CompiledKernel, compile_cached, dump
 from tcfuse.options import MappingOptions
 from tcfuse.ort.direct import DirectBuild, DirectKernel
 from tcfuse.store import Store
@@ -63,9 +63,12 @@ def compile_definition(
         known = form.interface.sizes
         fixed = {n: v for n, v in (sizes or {}).items() if n in known}
         with _WORKER:
-            return compile_cached(ready, form.interface, name, options, Store.default(), fixed)
+            store = Store.default()
+            kernel = compile_cached(ready, form.interface, name, options, store, fixed)
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: {error}") from None
+    dump(kernel)
+    return kernel
 
 
 def contract_of(options: MappingOptions) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcfuse import debug
 from tcfuse.cli import main
 from tests.layers.definitions import TEXT
 
@@ -142,6 +143,34 @@ def test_run_says_what_is_wrong(tcfuse: Call, layers: Path, arguments, status, m
     assert (found, out) == (status, "")
     assert "error: " in err.splitlines()[0]
     assert message in err
+
+
+def test_show_prints_each_stage_of_a_definition(tcfuse: Call, layers: Path):
+    for stage, word in (
+        ("tc", "def softmax(float(N, D) I)"),
+        ("tree", "schedule:"),
+        ("mapped", "register"),
+        ("source", "TCF_KERNEL(softmax_"),
+        ("proof", "accesses"),
+    ):
+        status, out, _ = tcfuse("show", layers, "--stage", stage, "--kernel", "softmax")
+        assert status == 0
+        assert out.startswith("# softmax_")
+        assert word in out
+
+
+def test_every_stage_is_written_where_that_is_asked_for(
+    tcfuse: Call, layers: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TCFUSE_DUMP", "dumped")
+    debug.current.cache_clear()
+    try:
+        tcfuse("run", layers, "-f", "softmax", "-i", "I=x.npy")
+    finally:
+        monkeypatch.delenv("TCFUSE_DUMP")
+        debug.current.cache_clear()
+    written = [p.suffix for p in sorted(Path("dumped").iterdir())]
+    assert written == [".tc", ".tree", ".mapped", ".cpp"]
 
 
 # ---------------------------------------------------------------------- build
