@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcfuse.codegen.values import C_TYPES, RAW_TYPES
+from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.poly.polynomial import Polynomial, from_size, row_major
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType, Size
 
 MOST_LANES = 16
+MOST_BYTES = 1 << 44
 STACK_BYTES = 16384  # row buffers of a kernel that together take no more live on the stack
 
 
@@ -139,6 +141,8 @@ def arrange(
                 lines.append(f"{t.held} {t.name} = {t.held}(0);")
             continue
         needed = _rounded_bytes(t)
+        if any(abs(c) > MOST_BYTES for _, c in t.size.terms):
+            raise UnsupportedError(f"{name} takes more memory than there is")
         small = needed.number is not None and stack + needed.number <= STACK_BYTES
         if buffer.memory is Memory.SHARED:
             lines.append(f"{t.raw}* __restrict {t.name} = ({t.raw}*)(shared + {shared});")

@@ -16,6 +16,7 @@ from tcfuse.types import Size, size_names
 
 N_LEVELS = 3  # TCF_N_LEVELS
 UNKNOWN_BIT = 63
+MOST_SCRATCH = 1 << 48  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _region(k: int, kernel: KernelSource, levels: Sequence[Level], *, ports: boo
         _array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes)),
         _array(f"const uint64_t dim_needs_{k}[]", _needs(interface, output_sizes)),
         *_derive(k, interface),
-        _agree(k, interface, _Places(interface, read, ports=ports)),
+        _agree(k, kernel, _Places(interface, read, ports=ports)),
         _shape(k, interface, output_sizes),
         _plan(k, kernel),
     ]
@@ -147,7 +148,7 @@ class _Places:
             for name, position in read.items()
         }
         for name, expression in interface.derived:
-            formula = expression if ports else _explain(expression, self.meanings)
+            formula = _explain(expression, {} if ports else self.meanings)
             self.meanings[name] = formula if ports else f"({formula})"
         self.dimensions = [
             f"dimension {d} of {names[i]}" if ports else f"input {i}, dimension {d}"
@@ -164,17 +165,19 @@ class _Places:
         return _quote(f"{size} ({', '.join(known)})" if known else size)
 
 
-def _agree(k: int, interface: Interface, places: _Places) -> str:
+def _agree(k: int, kernel: KernelSource, places: _Places) -> str:
     """The function that checks what the inputs' dimensions must be."""
+    interface = kernel.interface
+    checks = (*interface.checks, *_memory_checks(kernel))
     lines: list[str] = []
-    expressions: list[Size] = [condition for condition, _ in interface.checks]
+    expressions: list[Size] = [condition for condition, _ in checks]
     for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
         if isinstance(size, str) and places.read.get(size) == position:
             continue
         where, rule = _quote(places.dimensions[position]), places.rule(size)
         lines.append(f"  TCF_AGREE({position}, {guarded(size)}, {where}, {rule})")
         expressions.append(size)
-    for condition, sentence in interface.checks:
+    for condition, sentence in checks:
         lines.append(f"  TCF_REQUIRE({guarded(condition)}, {_quote(sentence)})")
     return "\n".join(
         (
@@ -186,6 +189,20 @@ def _agree(k: int, interface: Interface, places: _Places) -> str:
             "}",
         )
     )
+
+
+def _memory_checks(kernel: KernelSource) -> Iterator[tuple[str, str]]:
+    """Conditions under which 64 bits hold the bytes of scratch, where sizes are multiplied."""
+    names = set(kernel.interface.sizes)
+
+    def inexact(match: re.Match[str]) -> str:
+        return f"(double){match[0]}" if match[0] in names else match[0]
+
+    for scratch in (kernel.shared_bytes, kernel.local_bytes):
+        if re.search(r"[A-Za-z_]\w* \* [A-Za-z_(]", scratch):
+            bytes_needed = re.sub(r"[A-Za-z_]\w*", inexact, scratch)
+            sentence = "its temporaries take more memory than there is"
+            yield f"{bytes_needed} < {MOST_SCRATCH}", sentence
 
 
 def _shape(k: int, interface: Interface, sizes: Sequence[Size]) -> str:
@@ -302,7 +319,9 @@ def _array(declaration: str, values: Iterable[str]) -> str:
 
 def _explain(expression: str, meanings: dict[str, str]) -> str:
     """An expression with each size replaced by where it comes from."""
-    return re.sub(r"[A-Za-z_]\w*", lambda m: meanings.get(m[0], m[0]), expression)
+    return re.sub(
+        r"[A-Za-z_]\w*", lambda m: meanings.get(m[0], m[0].removeprefix("tcf_")), expression
+    )
 
 
 def _quote(text: str) -> str:

@@ -17,7 +17,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.transforms import member
+from tcfuse.poly.transforms import joined, member
 from tcfuse.poly.tree import Band, Domain, Mark, Sequence, Tree
 
 
@@ -88,15 +88,25 @@ def _elements(
     """From each iteration of ``place`` with each cell to the elements that are in it."""
     total = isl.union_map(touched.get_ctx(), "{ }")
     for access in isl.maps_of(touched):
-        cell = access.set_tuple_name(isl.dim_type.out, "cell")
-        for dimension in reversed(range(access.dim(isl.dim_type.out))):
-            if dimension not in kept:
-                cell = cell.project_out(isl.dim_type.out, dimension, 1)
-        key = isl.UnionMap.from_map(cell.set_tuple_name(isl.dim_type.out, "cell"))
-        for row in reversed(place):
-            key = isl.UnionMap.from_multi_union_pw_aff(row).range_product(key)
-        total = total.union(isl.UnionMap.from_map(access).apply_domain(key))
+        used = isl.UnionMap.from_map(access)
+        cell_of = _cell_of(access, kept)
+        if not place:
+            total = total.union(cell_of.intersect_domain(used.range()).reverse())
+            continue
+        used = used.apply_domain(isl.UnionMap.from_multi_union_pw_aff(joined(place)))
+        element = used.range_map()  # an instance may touch several, each in its own cell
+        key = used.domain_map().range_product(element.apply_range(cell_of))
+        total = total.union(key.reverse().apply_range(element))
     return total
+
+
+def _cell_of(access: isl.Map, kept: tuple[int, ...]) -> isl.UnionMap:
+    """From each element of the tensor that ``access`` touches to the cell it is kept in."""
+    cell = isl.Map.identity(access.get_space().range().map_from_set())
+    for dimension in reversed(range(access.dim(isl.dim_type.out))):
+        if dimension not in kept:
+            cell = cell.project_out(isl.dim_type.out, dimension, 1)
+    return isl.UnionMap.from_map(cell.set_tuple_name(isl.dim_type.out, "cell"))
 
 
 def _accesses(scop: Scop, tensor: str) -> isl.UnionMap:

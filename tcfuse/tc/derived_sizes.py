@@ -22,6 +22,7 @@ LARGEST = 1 << 31
 """Numbers up to here may stand in a size; isl and the kernels' int64 products have room."""
 
 MOST_NAMES = 64
+MOST_PRODUCT = 1 << 48
 
 
 class DerivedSizes:
@@ -157,7 +158,10 @@ class DerivedSizes:
         for a, p in left.terms:
             for b, q in right.terms:
                 first, second = sorted((str(a), str(b)))
-                total += self._name(f"{first} * {second}") * (p * q)
+                value = f"{first} * {second}"
+                fits = f"{first} <= {MOST_PRODUCT} / {second}"
+                self.checks.setdefault(fits, f"{value} is too large for a size")
+                total += self._name(value) * (p * q)
         return total
 
     def _quotient(self, node: Expr, dividend: Linear, divisor: Linear) -> Linear:

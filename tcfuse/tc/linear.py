@@ -22,6 +22,9 @@ from tcfuse.types import DType, Size
 MOST_ARGUMENTS = 32
 """Of a minimum or maximum: the time for one grows with their cube."""
 
+MOST_TERMS = 128
+"""Of a product that is multiplied out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Floor:
@@ -269,6 +272,9 @@ def _binary(
 def times(left: Linear, right: Linear) -> Linear:
     """The product, with sums multiplied out."""
     total = left * right.constant + right * left.constant - left.constant * right.constant
+    if len(left.terms) * len(right.terms) > MOST_TERMS:
+        message = f"a product of more than {MOST_TERMS} terms"
+        raise TcError(message, hint="give it a size name of its own", code="TC41")
     for a, n in left.terms:
         for b, m in right.terms:
             factors = [*_factors(a), *_factors(b)]
