@@ -126,6 +126,6 @@ def _arithmetic(operator: str, a: str, b: str, dtype: DType) -> str:
             return f"tcf::{'and_' if operator == 'min' else 'or_'}({a}, {b})"
         return f"tcf::{operator}_({a}, {b})"
     if dtype.is_float:
-        return f"({a} {operator} {b})"
+        return f"tcf::floored({a}, {b})" if operator == "%" else f"({a} {operator} {b})"
     names = {"+": "add", "-": "sub", "*": "mul", "/": "floor_div", "%": "floor_mod"}
     return f"tcf::{names[operator]}({a}, {b})"

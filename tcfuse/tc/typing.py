@@ -220,8 +220,6 @@ def _arithmetic(operator: str, operands: tuple[Type, ...]) -> Type:
         return DType.BOOL
     if operator not in ("min", "max"):
         _require(not is_bool(kind), "TC10", f"a number beside '{operator}'", kind)
-    if operator == "%" and is_float(kind):
-        raise TcError("'%' is not defined on floats", None, "use fmod", code="TC09")
     return kind
 
 

@@ -40,6 +40,7 @@ def of(dtype: Type, name: str = "a", *, varying: bool = False) -> Value:
         ("a + b", (I32, I64), "tcf::add(tcf::convert<int64_t>(a), b)"),
         ("a / b", (I32, I32), "tcf::floor_div(a, b)"),
         ("a % b", (I32, I32), "tcf::floor_mod(a, b)"),
+        ("a % b", (F32, F32), "tcf::floored(a, b)"),
         ("a / b", (F32, F32), "(a / b)"),
         ("min(a, b)", (F32, F32), "tcf::min_(a, b)"),
         ("max(a, b)", (BOOL, BOOL), "tcf::or_(a, b)"),

@@ -165,6 +165,14 @@ CORNERS = {
         }""",
         {"N": 23},
     ),
+    "modulo_of_floats": _one(
+        """def f(float(N) A, float(N) B, double(N) D) -> (O, P) {
+            O(i) = A(i) % B(i) + A(i) % 0.75 - A(i) % -3
+            P(i) = D(i) % B(i)
+        }""",
+        {"N": 0},
+        {"N": 37},
+    ),
     "modulo_of_a_size": _one(
         "def f(float(N) X, float(M) Y) -> (O) { O(i) = X(i % N) + Y(i) }", {"N": 3, "M": 11}
     ),

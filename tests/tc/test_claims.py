@@ -87,6 +87,14 @@ def test_comparisons_are_boolean() -> None:
     assert checked("float(N) X", "Y(i) = X(i) < 1").tensors["Y"].dtype is DType.BOOL
 
 
+def test_modulo_has_the_sign_of_the_divisor() -> None:
+    a, b = np.array([5.5, -5.5, 5.5, -5.5, 4.0]), np.array([3.0, 3.0, -3.0, -3.0, 2.0])
+    y = run("double(N) A, double(N) B", "Y(i) = A(i) % B(i)", A=a, B=b)
+    assert y.tolist() == [2.5, 0.5, -0.5, -2.5, 0.0]
+    y = run("int32(N) A", "Y(i) = A(i) % 3 - A(i) % (0 - 3)", A=np.array([5, -5], np.int32))
+    assert y.tolist() == [2 + 1, 1 + 2]
+
+
 def test_sizes_and_indices_are_values() -> None:
     y = run("float(N, K) X", "Y(i) = i * N + K / 2 where i in 0:N", X=X)
     assert y.tolist() == [3, 7, 11, 15]

@@ -79,6 +79,8 @@ TENSORS = {
         ("min(H(i), 0)", F32),
         ("I(i) + i", I32),
         ("I(i) / 2.0", F32),
+        ("F(i) % 2", F32),
+        ("H(i) % D(i)", F64),
         ("I(i) * U(i)", I32),
         ("exp(F(i))", F32),
         ("exp(D(i))", F64),
@@ -108,7 +110,6 @@ def test_types(text: str, expected: Type) -> None:
 
 TYPE_ERRORS = {
     "float_subscript": "F(F(i))",
-    "modulo_of_floats": "F(i) % 2",
     "and_of_floats": "F(i) && true",
     "not_of_integers": "!I(i)",
     "integer_condition": "I(i) ? 1 : 2",
@@ -264,7 +265,6 @@ ERRORS = {
     "range_named_like_a_tensor": wrap("Y(i) +=! X(i) where I in 0:3"),
     "condition_is_a_number": wrap("Y(i) = i ? X(i) : 0"),
     "logic_on_numbers": wrap("Y(i) = I(i) && B(i)"),
-    "modulo_of_floats": wrap("Y(i) = X(i) % 2"),
     "written_beyond_its_shape": wrap(
         "Y(i) = X(i) where i in 0:N Y(i) = X(i - N) where i in N:2*N"
     ),

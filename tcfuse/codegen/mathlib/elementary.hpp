@@ -242,6 +242,14 @@ TCF_INLINE V fmod(V x, V y) {
   }
   return copysign(r, x);
 }
+// x - n y with n = x / y rounded down, so it has the sign of y.
+template <class V>
+TCF_INLINE V floored(V x, V y) {
+  const V zero = cst<V>(0);
+  V r = fmod(x, y);
+  auto crosses = ((r < zero) & (y > zero)) | ((r > zero) & (y < zero));
+  return blend<V>(crosses, r + y, copysign(r, y));
+}
 // x - n y with n = x / y rounded to even.
 template <class V>
 TCF_INLINE V remainder(V x, V y) {
