@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tcfuse.errors import TcError, ToolchainError, UnsupportedError
+from tcfuse.knob import knobs_of
 from tcfuse.options import MappingOptions
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.toolchain import Toolchain
@@ -35,9 +36,7 @@ compiler = pytest.mark.compiler
 BATCH = 8  # definitions in one translation unit
 OPTIONS = st.builds(
     MappingOptions,
-    fusion=st.sampled_from(("preserve", "max", "min")),
-    accumulators=st.sampled_from((1, 2, 4)),
-    numerics=st.sampled_from(("strict", "default", "fast")),
+    **{name: st.sampled_from(known.choices) for name, known in knobs_of(MappingOptions)},
 )
 
 
