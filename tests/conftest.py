@@ -15,7 +15,11 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
-    parser.addoption("--all-cases", action="store_true", help="compile every ONNX node case")
+    parser.addoption(
+        "--all-cases",
+        action="store_true",
+        help="compile every ONNX node case and every program",
+    )
 
 
 @pytest.fixture
