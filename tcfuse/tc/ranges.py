@@ -86,6 +86,7 @@ def infer(
     span: Span | None = None,
     *,
     indices: Collection[str] = (),
+    guarded: Sequence[Read] = (),
 ) -> Inferred:
     """The range of every one of ``variables``.
 
@@ -98,6 +99,8 @@ def infer(
         lets: Value of each let, in order.
         span: The statement, for messages.
         indices: Those of ``variables`` that stand on the left-hand side.
+        guarded: Reads in the branches of ternaries: they bound what nothing else does, where
+            they use a variable as it is.
 
     Raises:
         TcError: A range cannot be found, or a read is out of bounds for all sizes.
@@ -117,6 +120,11 @@ def infer(
         unsolved = names - solved.keys()
         found = _solve_round(unsolved, unsolved - given.keys(), conditions, span) | given
         given = {}
+        if not found and guarded:
+            bare = [r for r in guarded if r.subscript in tuple(map(Var, unsolved))]
+            conditions += [c for read in bare for c in _conditions(read, forms, names)]
+            guarded = ()
+            continue
         if not found:
             left = [v for v in variables if v not in solved]
             raise _unsolved(left, conditions, span, indices)

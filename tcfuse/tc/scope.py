@@ -233,6 +233,20 @@ def variables_of(scope: Scope, sizes: Collection[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
+def guarded_reads_of(scope: Scope, bounds: Mapping[str, tuple[Bounds, ...]]) -> list[Read]:
+    """Every subscript in a branch of some ternary."""
+    certain = {id(read.subscript) for read in reads_of(scope, bounds)}
+    found = {
+        id(subscript): Read(node.tensor, subscript, b)
+        for expr in scope.expressions()
+        for node in post_order(expr)
+        if isinstance(node, Access)
+        for subscript, b in zip(node.subscripts, bounds[node.tensor], strict=True)
+        if id(subscript) not in certain
+    }
+    return list(found.values())
+
+
 def reads_of(scope: Scope, bounds: Mapping[str, tuple[Bounds, ...]]) -> list[Read]:
     """Every subscript that is used whatever the data are: those no ternary guards."""
     found: list[Read] = []

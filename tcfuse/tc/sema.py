@@ -22,6 +22,7 @@ from tcfuse.tc.ranges import Bounds, Inferred, Precondition, Read, check_possibl
 from tcfuse.tc.scope import (
     SIZES_ONLY,
     Scope,
+    guarded_reads_of,
     reads_of,
     redefined,
     size_and_tensor,
@@ -265,7 +266,9 @@ class Checker:
                 message, hint = f"the range of {r.name!r} is empty", HALF_OPEN
                 self.warnings.append(Finding("TC26", "warning", message, r.span, hint))
         reads: list[Read] = []
+        guarded: list[Read] = []
         if len(explicit) < len(variables):
+            guarded = guarded_reads_of(scope, self.bounds)
             target, bounds = statement.tensor, self.bounds.get(statement.tensor)
             reads = reads_of(scope, self.bounds)
             if bounds and target in self.tensors:
@@ -284,6 +287,7 @@ class Checker:
             lets,
             statement.span,
             indices=statement.indices,
+            guarded=guarded,
         )
         for name, found in inferred.bounds.items():
             for bound in (found.low, found.high) if name not in explicit else ():

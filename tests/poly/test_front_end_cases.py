@@ -1,4 +1,4 @@
-"""The front end's cases of Tensor Comprehensions: from a text to statements, accesses and loops.
+"""The front end's cases of Tensor Comprehensions: from text to statements, accesses, loops.
 
 Copies of one to five dimensions, reductions, chains of two and three statements, every scalar
 type, an input that is written, and the nests of five layers.  The original ran these and looked
@@ -35,7 +35,9 @@ COPIES = {f"copy_{rank}d": copy_of(rank) for rank in range(1, 6)}
 
 # The text, then the loops of each statement, and which statements depend on which.
 DOMAINS = {
-    **{name: (text, {"S0": rank}, set()) for rank, (name, text) in enumerate(COPIES.items(), 1)},
+    **{
+        name: (text, {"S0": rank}, set()) for rank, (name, text) in enumerate(COPIES.items(), 1)
+    },
     "reduction_1d": (
         "def f(float(N) I) -> (float O) { O() +=! I(i) }",
         {"S0_init": 0, "S0": 1},

@@ -95,6 +95,21 @@ TABLE = {
         "O(i) = i > 0 ? I(i - 1) : 0 where i in 0:N + 1",
         "i in 0:N + 1",
     ),
+    "guarded_alone": (
+        "float(N, M) A, float(K, M) B",
+        "O(i, k, j) = k == 0 ? A(i, j) : B(i, j) where k in 0:2",
+        "i in 0:min(N, K), k in 0:2, j in 0:M",
+    ),
+    "guarded_beside_a_certain_read": (
+        "float(N) A, float(M) B",
+        "O(i) = A(i) + (i < M ? B(i) : 0)",
+        "i in 0:N",
+    ),
+    "guarded_sum": (
+        "float(N) I",
+        "O(i) +=! (k <= i ? I(k) : 0) where i in 0:N",
+        "i in 0:N, k in 0:N",
+    ),
     "order_of_reductions": (
         "float(A, B) I, float(B, A) J",
         "O(k) +=! I(i, j) * J(j, i) where k in 0:3",
