@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel
+from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.tc.binding import size_value
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.kernel_form import KernelForm, kernel_form
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
-from tests.targets.kernels import Arrays, Compiled, build
+from tests.targets.kernels import Arrays, Compiled, unit_text
+
+GROUP = 25  # programs in one translation unit
 
 _C = {
     "tcf_min": min,
@@ -70,9 +74,17 @@ def ready(text: str, name: str = "k", options: MappingOptions | None = None) -> 
 
 
 def build_all(programs: Sequence[Ready], level: Level, folder: Path) -> list[Compiled]:
-    """Every program, in one library."""
-    formed = [program.formed for program in programs]
-    (found,) = build(formed, [program.kernel for program in programs], [level], folder)
+    """Every program, in a few libraries that are compiled at the same time."""
+    groups = [programs[k : k + GROUP] for k in range(0, len(programs), GROUP)]
+    texts = (unit_text([program.kernel.source for program in group]) for group in groups)
+    units = [Unit(f"kernels{k}.cpp", text, level) for k, text in enumerate(texts)]
+    toolchain = Toolchain.default()
+    found: list[Compiled] = []
+    for k, (group, data) in enumerate(zip(groups, toolchain.compile(units), strict=True)):
+        path = folder / f"{k}.so"
+        toolchain.link([data], path)
+        library = ctypes.CDLL(str(path))
+        found += [Compiled(p.formed, p.kernel, library, at) for at, p in enumerate(group)]
     return found
 
 
