@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,6 +48,7 @@ def run(
     sizes: Mapping[str, int],
     bounds: Mapping[str, tuple[tuple[int, int], ...]],
     sums: Mapping[str, tuple[int, int]],
+    given: Sequence[Mapping[str, tuple[int, int]]] | None = None,
 ) -> dict[str, np.ndarray]:
     """The value of every tensor.
 
@@ -58,9 +59,13 @@ def run(
         bounds: Lowest subscript and extent of each dimension of each written tensor.
         sums: ``[low, high)`` of the variables that stand on the right-hand side alone; in one
             statement only when the name is that of its tensor, a point and the variable.
+        given: Every range of every statement, instead of all these.
     """
     tensors = {name: Placed(array, (0,) * array.ndim) for name, array in arrays.items()}
-    for statement in definition.body:
+    for position, statement in enumerate(definition.body):
+        if given is not None:
+            _statement(statement, tensors, sizes, bounds[statement.tensor], given[position])
+            continue
         ranges = {
             v: (low, low + extent)
             for v, (low, extent) in zip(
@@ -90,7 +95,7 @@ def _statement(
         tensors[name] = Placed(empty, tuple(low for low, _ in bounds))
     old = tensors[name]
     target = Placed(old.elements.copy(), old.origin)
-    used = {v.name for v in _variables(statement)}
+    used = {v.name for v in _variables(statement)} | {r.name for r in statement.ranges}
     reduced = [v for v in ranges if v in used and v not in statement.indices]
     for point in itertools.product(*(range(*ranges[v]) for v in statement.indices)):
         position = target.position(point)
