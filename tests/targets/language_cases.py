@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tcfuse.types import DType
 from tests.targets.language import Written
 
 
@@ -567,6 +568,26 @@ QUIRKS = {
         {"N": 7, "M": 18},
     ),
 }
+
+
+def _typed(dtype: str) -> Written:
+    """Reductions of a type: whole, over parts, and over nothing."""
+    return _one(
+        f"""def f({dtype}(N) X, {dtype}(N, M) Y) -> ({dtype}(N) O, {dtype}(N) P) {{
+            O(i) = X(i)
+            O(i) max=! Y(i, j) where i in 0:N / 2
+            O(i) min= Y(i, j) where i in N / 3:N
+            P(i) min=! Y(i, j)
+            P(i) min=! Y(i, j) where i in 1:N
+            P(i) max= X(i)
+        }}""",
+        {"N": 1, "M": 0},
+        {"N": 9, "M": 0},
+        {"N": 9, "M": 5},
+    )
+
+
+TYPES = {f"reductions_of_{dtype.tc}": _typed(dtype.tc) for dtype in DType}
 
 # Outputs that start from what the caller's buffer holds.
 UPDATES = {

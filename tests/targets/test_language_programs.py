@@ -22,7 +22,7 @@ from tests.targets.language import (
     ready,
     sizes_of,
 )
-from tests.targets.language_cases import CORNERS, INFERENCE, LAYERS, QUIRKS, UPDATES
+from tests.targets.language_cases import CORNERS, INFERENCE, LAYERS, QUIRKS, TYPES, UPDATES
 from tests.targets.test_cpu import tolerance
 
 PROGRAMS: dict[str, Written] = {
@@ -30,6 +30,7 @@ PROGRAMS: dict[str, Written] = {
     **CORNERS,
     **LAYERS,
     **QUIRKS,
+    **TYPES,
     **UPDATES,
 }
 
