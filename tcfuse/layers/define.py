@@ -107,9 +107,11 @@ def read(text: str | Path) -> tuple[str, str]:
     """The text of definitions and the name of the file it came from.
 
     Raises:
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or the text is the name of one.
     """
     if isinstance(text, str):
+        if text.endswith(".tc"):
+            raise InputError(f"{text!r} is no definition; for a file pass Path({text!r})")
         return text, "<tc>"
     try:
         return text.read_text(encoding="utf-8"), str(text)

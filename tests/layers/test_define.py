@@ -373,6 +373,10 @@ def test_a_file(tmp_path: Path):
     path.write_text("def f(float(N) X) -> (Y) { Y(i) = X(i) + }", encoding="utf-8")
     with pytest.raises(TcError, match=r"layers.tc:1:"):
         tcfuse.define(path)
+    with pytest.raises(
+        InputError, match=r"'layers.tc' is no definition; .* Path\('layers.tc'\)"
+    ):
+        tcfuse.define("layers.tc")
     with pytest.raises(InputError, match=r"other\.tc: cannot be read: No such file"):
         tcfuse.define(tmp_path / "other.tc")
 
