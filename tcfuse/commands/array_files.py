@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from tcfuse.errors import InputError, OptionError
+from tcfuse.layers.sample import random_array
 from tcfuse.store import write_atomically
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType, TensorType
@@ -76,15 +77,12 @@ def _array(source: str, declared: TensorType, rng: np.random.Generator) -> np.nd
 
 
 def _random(sizes: str, dtype: DType, rng: np.random.Generator) -> np.ndarray:
-    """Random values that any layer can take: small ones, and no negative integers."""
+    """Random values of a shape that is written ``4,8``."""
     parts = [part.strip() for part in sizes.split(",")] if sizes else []
     if not all(part.isdigit() for part in parts):
         raise OptionError(f"-i random:{sizes} is not a list of sizes, for example random:4,8")
-    shape = tuple(map(int, parts))
     try:
-        if dtype.is_float:
-            return np.asarray(rng.standard_normal(shape)).astype(dtype.numpy)
-        return np.asarray(rng.integers(0, 2, shape)).astype(dtype.numpy)
+        return random_array(TensorType(dtype, tuple(map(int, parts))), {}, rng)
     except (MemoryError, ValueError) as error:
         raise OptionError(f"-i random:{sizes}: {error}") from None
 

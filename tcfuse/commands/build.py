@@ -37,7 +37,7 @@ def run(
     order: Order,
     naming: tuple[str | None, str, Sequence[str]],
     mapping: MappingOptions,
-    keep_going: bool,
+    switches: tuple[bool, bool],
 ) -> int:
     """Build, print a table of the operators; the exit status.
 
@@ -45,14 +45,15 @@ def run(
         order: What and where.
         naming: Domain, prefix, and ``OLD=NEW`` for single operators.
         mapping: Knobs of every kernel.
-        keep_going: Leave out what cannot be compiled; the exit status then is 1.
+        switches: Whether to leave out what cannot be compiled (the exit status then is 1), and
+            whether to run every kernel beside its definition.
     """
     from tcfuse.layers.build import BuildOptions, build_layers
     from tcfuse.layers.describe import signature
 
     domain, prefix, renamed = naming
     sizes = parse_sizes(order.sizes)
-    options = BuildOptions(domain, prefix, parse_names(renamed), mapping, sizes, keep_going)
+    options = BuildOptions(domain, prefix, parse_names(renamed), mapping, sizes, *switches)
     definitions = definitions_of(order.file, sizes, mapping)
     wanted = tuple(chosen(definitions, name) for name in order.functions) or definitions
     if not order.quiet:
@@ -62,12 +63,20 @@ def run(
     for name, reason in built.failed.items():
         print(f"error: {name} was left out: {reason}", file=sys.stderr)
     if not order.quiet:
-        rows = ((o.name, o.domain, signature(o.checked)) for o in built.operators)
-        print_table(("operator", "domain", "definition"), rows)
+        rows = (
+            (o.name, o.domain, shown_error(built.errors.get(o.name)), signature(o.checked))
+            for o in built.operators
+        )
+        print_table(("operator", "domain", "error", "definition"), rows)
         count = len(built.operators)
         noun = "operator" if count == 1 else "operators"
         print(f"{built.library}: {count} {noun}, described in {built.page}")
     return int(bool(built.failed))
+
+
+def shown_error(error: float | None) -> str:
+    """The error of a kernel in the table; a dash where it was not measured."""
+    return "-" if error is None else f"{error:.1e}"
 
 
 def parse_names(texts: Sequence[str]) -> dict[str, str]:

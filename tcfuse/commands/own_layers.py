@@ -69,6 +69,9 @@ def build(
     keep_going: Annotated[
         bool, typer.Option("--keep-going", help="Leave out what cannot be compiled.")
     ] = False,
+    verify: Annotated[
+        bool, typer.Option(help="Run every kernel beside its definition.")
+    ] = True,
     quiet: Quiet = False,
     *,
     mapping: MappingOptions,
@@ -79,7 +82,8 @@ def build(
 
     order = Order(file, output, tuple(function or ()), tuple(size or ()), quiet)
     naming = (domain, prefix, tuple(name or ()))
-    return run_build(order, naming, with_numerics(mapping, numerics), keep_going)
+    switches = (keep_going, verify)
+    return run_build(order, naming, with_numerics(mapping, numerics), switches)
 
 
 def run(

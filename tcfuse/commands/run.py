@@ -15,6 +15,7 @@ from tcfuse.commands.progress import print_lines, print_table, progress
 from tcfuse.commands.tc_file import chosen, definitions_of, parse_sizes, warn
 from tcfuse.layers.compiling import Settings
 from tcfuse.layers.layer import Layer
+from tcfuse.layers.sample import error_of, run_on
 from tcfuse.options import MappingOptions
 from tcfuse.tc.checked import CheckedDef
 
@@ -63,7 +64,7 @@ def run(
         show(f"compiling {layer.__name__}")
         layer.compile()
         show(f"running {layer.__name__}")
-        outputs = call(layer, given)
+        outputs = run_on(layer, given)
         write_outputs(files, outputs)
         lines: list[str] = []
         if asked[0]:
@@ -76,20 +77,9 @@ def run(
     return 0
 
 
-def call(layer: Layer, given: Arrays) -> dict[str, np.ndarray]:
-    """The outputs by name; one that is updated starts from what is given under its name."""
-    checked = layer.checked
-    inputs = [given[name] for name in checked.inputs]
-    updated = checked.inout
-    out = tuple(given[n].copy() if n in updated else None for n in checked.outputs)
-    results = layer(*inputs, out=out if updated else None)
-    found = results if isinstance(results, tuple) else (results,)
-    return dict(zip(checked.outputs, found, strict=True))
-
-
 def timed(layer: Layer, given: Arrays) -> str:
     """The median time of a call, in words."""
-    outputs = tuple(call(layer, given).values())
+    outputs = tuple(run_on(layer, given).values())
     inputs = [given[name] for name in layer.checked.inputs]
 
     def once() -> None:
@@ -115,16 +105,13 @@ def _rounds(once: Callable[[], None]) -> Iterator[float]:
 
 def compared(checked: CheckedDef, given: Arrays, outputs: Arrays) -> list[str]:
     """The largest error of each output against the definition in float64."""
-    from tcfuse.ort.session import Difference
     from tcfuse.tc.evaluate import evaluate
 
     exact = evaluate(checked, given)
-    lines = []
-    for name, found in outputs.items():
-        apart = Difference.between(exact[name].astype(np.float64), found.astype(np.float64))
-        relative = f"{apart.relative:.2e} of the largest value"
-        lines.append(f"{name}: largest error {apart.absolute:.2e}, {relative}")
-    return lines
+    return [
+        f"{name}: largest error {error_of(found, exact[name]):.2e} of the largest value"
+        for name, found in outputs.items()
+    ]
 
 
 def rows(outputs: Arrays) -> Iterator[Sequence[str]]:

@@ -15,10 +15,12 @@ from pathlib import Path
 from tcfuse.debug import cache_dir, current
 from tcfuse.errors import InputError, OptionError, TcfuseError
 from tcfuse.kernels import CompiledKernel
-from tcfuse.layers.compiling import compile_definition, contract_of
+from tcfuse.layers.compiling import Settings, compile_definition, contract_of
+from tcfuse.layers.layer import Layer
 from tcfuse.layers.model import is_model_of, model_of
 from tcfuse.layers.operator import Operator
 from tcfuse.layers.page import page
+from tcfuse.layers.sample import largest_error
 from tcfuse.options import MappingOptions
 from tcfuse.ort.library import build_library
 from tcfuse.ort.table import Naming
@@ -40,6 +42,7 @@ class BuildOptions:
         mapping: Knobs of every kernel.
         sizes: Numbers for sizes, by name.
         keep_going: Leave out what does not compile.
+        verify: Run every kernel beside its definition.
     """
 
     domain: str | None = None
@@ -48,6 +51,7 @@ class BuildOptions:
     mapping: MappingOptions = field(default_factory=MappingOptions)
     sizes: Mapping[str, int] = field(default_factory=dict)
     keep_going: bool = False
+    verify: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,8 @@ class Built:
         models: A model of each operator.
         operators: What the library holds.
         failed: For each definition that was left out, the reason.
+        errors: For each operator the largest error against the definition in float64, relative
+            to the largest value, where that was measured.
     """
 
     library: Path
@@ -67,6 +73,7 @@ class Built:
     models: tuple[Path, ...]
     operators: tuple[Operator, ...]
     failed: Mapping[str, str]
+    errors: Mapping[str, float | None]
 
 
 def build_layers(
@@ -101,6 +108,7 @@ def build_layers(
         for c in definitions
         if c.definition.name in kernels
     )
+    errors = {o.name: _error(o, options, show) for o in operators if options.verify}
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcfuse-") as folder:
@@ -110,7 +118,7 @@ def build_layers(
         reason = error.strerror or error
         raise InputError(f"{target}: cannot be written: {reason}") from None
     library, document = _with(target, ".so"), _with(target, ".md")
-    return Built(library, document, models, operators, failed)
+    return Built(library, document, models, operators, failed, errors)
 
 
 def operator_names(definitions: Sequence[str], options: BuildOptions) -> dict[str, str]:
@@ -149,6 +157,13 @@ def _compile(
                 raise
             failed[name] = str(error)
     return kernels, failed
+
+
+def _error(operator: Operator, options: BuildOptions, show: Show) -> float | None:
+    """How far the kernel is from the definition."""
+    show(f"running {operator.name}")
+    settings = Settings(options.mapping, quiet=True, sizes=options.sizes)
+    return largest_error(Layer(operator.checked, settings))
 
 
 def _write(

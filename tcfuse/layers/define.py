@@ -110,7 +110,7 @@ def read(text: str | Path) -> tuple[str, str]:
         InputError: The file cannot be read, or the text is the name of one.
     """
     if isinstance(text, str):
-        if text.endswith(".tc"):
+        if text.endswith(".tc") and "\n" not in text:
             raise InputError(f"{text!r} is no definition; for a file pass Path({text!r})")
         return text, "<tc>"
     try:

@@ -182,7 +182,11 @@ def test_build_prints_its_operators(tcfuse: Call, layers: Path):
     more = ("-f", "softmax", "--domain", "my.domain", "--prefix", "My", "-o", "new/own.so")
     status, out, err = tcfuse("build", layers, *more)
     assert (status, err) == (0, "")
-    assert out.splitlines()[1].split()[:2] == ["Mysoftmax", "my.domain"]
+    assert out.splitlines()[0].split() == ["operator", "domain", "error", "definition"]
+    row = out.splitlines()[1].split()
+    assert row[:2] == ["Mysoftmax", "my.domain"]
+    assert 0 < float(row[2]) < 1e-6
+    assert tcfuse("build", layers, *more, "--no-verify")[1].splitlines()[1].split()[2] == "-"
     assert out.splitlines()[2] == "new/own.so: 1 operator, described in new/own.md"
     assert Path("new/own/Mysoftmax.onnx").is_file()
 
