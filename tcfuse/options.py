@@ -81,8 +81,8 @@ class MappingOptions:
         choices=(1, 2, 4, 8, 16, 64),
         unit="instances",
         doc="at most that many statement instances come of unrolling below a point",
-        legal="1 or more",
-        accepts=lambda count: count >= 1,
+        legal="1 to 1024",
+        accepts=lambda count: 1 <= count <= 1024,
     )
     accumulators: int = knob(
         4,

@@ -88,6 +88,10 @@ STENCILS = """def stencils(float(n0 + 4, n1 + 4) X) -> (float(n0, n1) Z) {
   Z(i, j) = Y(i, j + 1) + Y(i + 1, j) + Y(i + 2, j + 1) + Y(i + 1, j + 2)
     where i in 0:n0, j in 0:n1
 }"""
+TURNED = """def turned(float(n0, n1) X) -> (float(n0, n1) Y) {
+  T(a, i) = X(a, i) * 2 where a in 0:n0, i in 0:n1
+  Y(a, i) = T(a, n1 - 1 - i) + 1 where a in 0:n0, i in 0:n1
+}"""
 
 BUGS = {
     "tensordot": TENSORDOT,
@@ -103,6 +107,7 @@ BUGS = {
     "kronecker": KRONECKER,
     "chain": CHAIN,
     "stencils": STENCILS,
+    "turned": TURNED,
 }
 
 
@@ -140,4 +145,6 @@ SEEDS = (
     Seed("group_norm", MappingOptions(tile=(4, 16), fusion="max", unroll=256)),
     Seed("kronecker", MappingOptions(tile=(1, 16, 16), unroll=128)),
     Seed("kronecker", MappingOptions(tile=(32, 2), fusion="max", inner_fusion="preserve")),
+    Seed("turned", MappingOptions(positive=False)),
+    Seed("turned", MappingOptions(positive=False, tile=(3, 5), inner_positive=False)),
 )
