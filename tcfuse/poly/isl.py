@@ -91,11 +91,14 @@ def new_context() -> Context:
 def limited(context: Context, operations: int) -> Iterator[None]:
     """Stop isl after ``operations`` elementary steps (two million take about 50 ms).
 
+    Inside another limit, the smaller one holds; 0 sets none.
+
     Raises:
         OperationLimit: The limit was reached inside the block.
     """
+    outer = context.get_max_operations()
     context.reset_operations()
-    context.set_max_operations(operations)
+    context.set_max_operations(min(filter(None, (outer, operations)), default=0))
     try:
         yield
     except islpy.Error as error:
@@ -103,7 +106,7 @@ def limited(context: Context, operations: int) -> Iterator[None]:
             raise OperationLimit(str(error)) from None
         raise
     finally:
-        context.set_max_operations(0)
+        context.set_max_operations(outer)
         context.reset_operations()
 
 

@@ -135,12 +135,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         pairs = list(random_pairs(arguments.pairs, arguments.seed))
         pairs = [p for p in pairs if arguments.only in (None, p.subject.name)]
+    levels = runnable()
     right, refused, wrong = 0, 0, 0
     started = time.monotonic()
     for start in range(0, len(pairs), BATCH):
         with tempfile.TemporaryDirectory() as folder:
             batch = pairs[start : start + BATCH]
-            outcome = run(batch, runnable()[-1], Path(folder), arguments.seed)
+            level = levels[start // BATCH % len(levels)]
+            outcome = run(batch, level, Path(folder), arguments.seed)
         right += outcome.right
         refused += len(outcome.refused)
         wrong += len(outcome.wrong)

@@ -21,7 +21,7 @@ from tests.targets.language import ready, sizes_of
 from tests.targets.programs import MOST_POINTS, Program, arrays, points, programs
 from tests.targets.test_cpu import CHOSEN, assert_equal
 
-SIZES = (1, 2, 3, 7, 16, 17, 33)
+SIZES = (1, 2, 3, 7, 16, 17, 33, 70)
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,22 @@ def test_the_limit_ends_with_its_block() -> None:
     assert not isl.Set.read_from_str(context, domain).is_empty()
 
 
+def test_the_smaller_of_two_limits_holds() -> None:
+    context = isl.new_context()
+    domain = "{ S[i, j, k] : 0 <= i, j, k < 100 and (i + j) mod 3 = 1 }"
+    with (
+        pytest.raises(isl.OperationLimit),
+        isl.limited(context, 10),
+        isl.limited(context, 10**9),
+    ):
+        isl.Set.read_from_str(context, domain).lexmin()
+    with isl.limited(context, 10**9):
+        with pytest.raises(isl.OperationLimit), isl.limited(context, 10):
+            isl.Set.read_from_str(context, domain).lexmin()
+        assert context.get_max_operations() == 10**9
+    assert context.get_max_operations() == 0
+
+
 def test_the_limit_inside_a_parser() -> None:
     context = isl.new_context()
     text = "{ [i, j] : 0 <= i, j < 3 and i + 2j < 7 and exists (e : i = 2e + j) }"
