@@ -41,7 +41,10 @@ def _parts(tree: Tree, names: tuple[str, ...]) -> list[tuple[tuple[str, ...], Tr
 
 def _generate(scop: Scop, names: tuple[str, ...], child: Tree) -> Block:
     build = isl.AstBuild.from_context(scop.parameters)
-    schedule = to_isl(Domain(isl.part_of(scop.domain, names), _with_depths(child, 0)))
+    instances = isl.part_of(scop.domain, names)
+    if instances.is_empty():  # what is known of the sizes leaves nothing to do
+        return ()
+    schedule = to_isl(Domain(instances, _with_depths(child, 0)))
     schedule = isl.without_marks(schedule, {UNROLL: isl.unrolled, SEPARATE: isolated})
     block = _block(build.node_from_schedule(schedule), _NO_MARKS)
     if all(is_uniform(loop) for loop in loops(block) if loop.lanes):

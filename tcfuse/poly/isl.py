@@ -210,6 +210,6 @@ def pieces_of(union: UnionPwAff) -> list[PwAff]:
 
 
 def part_of(union: UnionSet, names: Collection[str]) -> UnionSet:
-    """The sets of a union whose tuple name is one of ``names``; there is at least one."""
+    """The sets of a union whose tuple name is one of ``names``."""
     sets = (UnionSet.from_set(s) for s in sets_of(union) if s.get_tuple_name() in names)
-    return reduce(UnionSet.union, sets)
+    return reduce(UnionSet.union, sets, union_set(union.get_ctx(), "{ }"))

@@ -98,7 +98,7 @@ def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
         facts: Conditions on its sizes that always hold, as isl text.
 
     Raises:
-        UnsupportedError: A tensor does not start at index zero.
+        UnsupportedError: A tensor does not start at index zero, or no sizes fit the facts.
     """
     if checked.origins:
         name = next(iter(checked.origins))
@@ -110,6 +110,9 @@ def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
     reads = [text for s in statements for text in _read_texts(s, checked)]
     writes = [_access_text(s, target(s), checked) for s in statements]
     known = " and ".join((*(f"{size} >= 0" for size in checked.sizes), *facts))
+    parameters = isl.Set.read_from_str(context, f"{head}{{ : {known} }}")
+    if parameters.is_empty():
+        raise UnsupportedError(f"there are no sizes for which {' and '.join(facts)}")
     return Scop(
         checked,
         context,
@@ -117,7 +120,7 @@ def extract_scop(checked: CheckedDef, facts: Sequence[str] = ()) -> Scop:
         isl.union_set(context, f"{head}{{ {'; '.join(domains)} }}"),
         isl.union_map(context, f"{head}{{ {'; '.join(reads)} }}"),
         isl.union_map(context, f"{head}{{ {'; '.join(writes)} }}"),
-        isl.Set.read_from_str(context, f"{head}{{ : {known} }}"),
+        parameters,
     )
 
 

@@ -14,6 +14,7 @@ from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
+from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.contraction import contractions
@@ -111,6 +112,8 @@ def _source(
         phases.append(Phase(symbol, phase.extent, phase.cost))
         head = _head(symbol, interface.sizes, arena.declarations)
         functions.append("\n".join([*head, *phase.lines.text, "}"]))
+    if not phases:
+        raise UnsupportedError("no statement of it ever runs")
     definition = str(checked.definition)
     comment = "".join(f"// {line}\n" for line in definition.splitlines())
     text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"

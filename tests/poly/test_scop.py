@@ -69,3 +69,17 @@ def test_what_does_not_start_at_zero_is_refused() -> None:
     }"""
     with pytest.raises(UnsupportedError, match="T does not start at index 0"):
         extract_scop(checked_of(text))
+
+
+def test_facts_that_no_sizes_satisfy_are_refused():
+    text = "def f(float(N) X) -> (float(N) Y) { Y(i) = X(i) where i in 0:N }"
+    with pytest.raises(
+        UnsupportedError, match="there are no sizes for which 3 <= N and N <= 2"
+    ):
+        extract_scop(checked_of(text), ("3 <= N", "N <= 2"))
+
+
+def test_facts_are_known_of_the_sizes():
+    text = "def f(float(N) X) -> (float(N) Y) { Y(i) = X(i) where i in 0:N }"
+    scop = extract_scop(checked_of(text), ("3 <= N",))
+    assert str(scop.parameters) == "[N] -> {  : N >= 3 }"

@@ -556,6 +556,14 @@ QUIRKS = {
         {"N": 2},
         {"N": 33},
     ),
+    "a_sum_that_is_always_empty": _one(
+        """def f(float(D, 2*A) X, float(B) Z) -> (O) {
+            s() +=! X(k, 3*k + 2) - Z(k) where k in 2:A - 1
+            O(i) = s() + Z(A - 1 - i)
+        }""",
+        {"A": 3, "B": 3, "D": 2},
+        {"A": 1, "B": 5, "D": 1},
+    ),
     "nothing_inside_a_border": _one(
         """def f(float(N, M) X) -> (O) {
             O(i, j) = X(i, j)
