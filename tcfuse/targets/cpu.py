@@ -37,6 +37,8 @@ from tcfuse.tc.fixed_sizes import with_fixed_interface, with_fixed_sizes
 from tcfuse.tc.plain_names import plain_names
 from tcfuse.tc.sema import check
 
+MOST_TEXT = 8 << 20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kernel:
@@ -117,6 +119,8 @@ def _source(
     definition = str(checked.definition)
     comment = "".join(f"// {line}\n" for line in definition.splitlines())
     text = f"{comment}\n{kernel_prelude()}\n" + "\n\n".join(functions) + "\n"
+    if len(text) > MOST_TEXT:
+        raise UnsupportedError(f"{len(text) >> 20} MiB of C++ are too much for a compiler")
     scratch = arena.shared_bytes, arena.local_bytes
     return KernelSource(name, text, interface, tuple(phases), *scratch, definition)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
+from tcfuse.ort.table import guarded
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel
 from tcfuse.targets.toolchain import Toolchain, Unit
@@ -121,7 +122,7 @@ def _value(text: str, known: Mapping[str, int]) -> int:
     """C text as a number."""
     if "==" not in text:
         assert "&&" not in text
-    return int(eval(text.replace("/", "//"), dict(_C), dict(known)))
+    return int(eval(guarded(text).replace("/", "//"), dict(_C), dict(known)))
 
 
 def inputs_of(

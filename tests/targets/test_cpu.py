@@ -397,3 +397,9 @@ def test_the_definition_travels_with_the_kernel() -> None:
     source = kernel_of(SOFTMAX).source
     assert source.tc.startswith("def softmax(")
     assert source.text.startswith("// def softmax(")
+
+
+def test_a_text_that_no_compiler_takes_is_refused(monkeypatch):
+    monkeypatch.setattr("tcfuse.targets.cpu.MOST_TEXT", 1000)
+    with pytest.raises(UnsupportedError, match="too much for a compiler"):
+        kernel_of(SCALED)
