@@ -123,21 +123,27 @@ def output_target(
     if value is None:
         array = np.empty(shape, dtype)
         return Target(array, None, array)
-    what = f"out= for {port.name!r}"
-    if isinstance(value, np.ndarray):
-        given = value
-    elif is_tensor(value):
-        given = as_array(value, what)
-    else:
-        raise InputError(f"{what} is a {type(value).__name__}, not an array")
-    _check_output(given, port, shape, what)
-    usable = given.flags.c_contiguous and given.flags.aligned and given.dtype == dtype
+    given = value if type(value) is np.ndarray else _given_output(value, port)
+    usable = given.flags.carray and given.dtype == dtype and given.shape == shape
+    if not usable:
+        _check_output(given, port, shape)
     if usable and not any(np.may_share_memory(given, other) for other in others):
         return Target(given, given, value)
     return Target(np.empty(shape, dtype), given, value)
 
 
-def _check_output(given: np.ndarray, port: Port, shape: tuple[int, ...], what: str) -> None:
+def _given_output(value: Any, port: Port) -> np.ndarray:
+    """The array of a caller that gave no plain one."""
+    what = f"out= for {port.name!r}"
+    if isinstance(value, np.ndarray):
+        return value
+    if is_tensor(value):
+        return as_array(value, what)
+    raise InputError(f"{what} is a {type(value).__name__}, not an array")
+
+
+def _check_output(given: np.ndarray, port: Port, shape: tuple[int, ...]) -> None:
+    what = f"out= for {port.name!r}"
     dtype = port.type.dtype.numpy
     if given.dtype.newbyteorder("=") != dtype:
         message = f"{what} has elements of type {given.dtype}, not {port.type.dtype.tc}"

@@ -53,15 +53,19 @@ class Bound:
             threads: Parts to run at the same time, at most.
         """
         runner = kernel.runner(dims, [tensor.ctypes.data for tensor in tensors])
-        parts = () if plan.empty else tuple(max(min(threads, n), 1) for n in plan.parts)
-        most = max(parts, default=1)
+        parts, most = (1,) * len(plan.parts), 1
+        if threads > 1:
+            parts = tuple(max(min(threads, n), 1) for n in plan.parts)
+            most = max(parts)
+        if plan.empty:
+            parts = ()
         shared = _scratch(plan.shared_bytes, 1, always=most > 1)
         return cls(runner, tensors, parts, shared, _scratch(plan.local_bytes, most))
 
     def __call__(self) -> bool:
         """Fill the outputs; false when an index was out of range."""
         shared = _address(self.shared)
-        if max(self.parts, default=1) == 1:
+        if max(self.parts, default=1) == 1:  # the phases follow each other in one call
             local = _address(self.local)
             return not self.runner(shared, local, 0, len(self.parts), 0, 1)
         return all(

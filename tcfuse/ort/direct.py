@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import struct
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -104,8 +105,8 @@ class DirectKernel:
             A function of (shared, local, first, last, part, parts), with addresses of scratch
             or ``None``; it returns 1 when an index was out of range.
         """
-        given = (ctypes.c_int64 * len(dims))(*dims)
-        addresses = (ctypes.c_void_p * len(tensors))(*tensors)
+        given = struct.pack(f"{len(dims)}q", *dims)  # an array of ctypes takes longer
+        addresses = struct.pack(f"{len(tensors)}P", *tensors)
         return functools.partial(self.library.tcf_direct_run, 0, self.level, given, addresses)
 
 
