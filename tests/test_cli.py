@@ -14,6 +14,8 @@ import pytest
 
 from models import chain, gelu
 from tcfuse.cli import main
+from tcfuse.knob import flag_of, knobs_of
+from tcfuse.options import MappingOptions
 
 COMMANDS = (
     "optimize",
@@ -100,6 +102,8 @@ def test_version(tcfuse: Callable[..., tuple[int, str, str]]):
         (["optimize", "m.onnx", "--input-shapes", "x"], "is not NAME:SIZES"),
         (["optimize", "m.onnx", "--target", "metal"], "targets are cpu"),
         (["optimize", "m.onnx", "--numerics", "sloppy"], "strict, default, fast"),
+        (["optimize", "m.onnx", "--tile", "8,x"], "--tile 8,x: it may be sizes of 0 or more"),
+        (["optimize", "m.onnx", "--fusion", "all"], "it may be preserve, max, min"),
         (["ops", "--new", "a b"], "is not the name of an operator"),
     ],
 )
@@ -193,9 +197,35 @@ def test_the_cache_can_be_cleared(
         debug.current.cache_clear()
 
 
+@pytest.mark.parametrize("command", ["optimize", "build", "run"])
+def test_every_knob_is_a_flag(tcfuse: Callable[..., tuple[int, str, str]], command: str):
+    status, out, _ = tcfuse(command, "--help-knobs")
+    assert status == 0
+    for name, known in knobs_of(MappingOptions):
+        assert f"  {flag_of(name, known)}\n      {known.doc}" in out
+    assert "--tile" not in tcfuse(command, "--help")[1].partition("Examples:")[0]
+
+
 @pytest.mark.compiler
 @pytest.mark.ort
 class TestOptimize:
+    def test_knobs_reach_the_kernels(
+        self, tcfuse: Callable[..., tuple[int, str, str]], source: Path, tmp_path: Path
+    ):
+        knobs = tmp_path / "knobs.json"
+        knobs.write_text('{"tile": [2], "fusion": "max", "numerics": "strict"}')
+        out_path = source.with_name("out.onnx")
+        arguments = ("optimize", source, "-o", out_path, "--no-gate", "-q", "--mapping", knobs)
+        assert tcfuse(*arguments, "--tile", "16", "--separate-tiles")[0] == 0
+        options = json.loads(out_path.with_suffix(".tcfuse.json").read_text())["options"]
+        found = MappingOptions.of(options["mapping"])
+        expected = MappingOptions(
+            tile=(16,), separate_tiles=True, fusion="max", numerics="strict"
+        )
+        assert found == expected
+        assert options["numerics"] == "strict"
+        assert "floor((" in tcfuse("show", out_path, "--stage", "mapped")[1]
+
     def test_writes_beside_the_input_by_default(
         self, tcfuse: Callable[..., tuple[int, str, str]], source: Path
     ):
