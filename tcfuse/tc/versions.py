@@ -75,6 +75,7 @@ class Versions:
         self.types, self.shapes, self.inputs, self.name = dict(types), shapes, inputs, name
         self._current = {tensor: _Current(0, whole=True) for tensor in inputs}
         self._done: list[_Step] = []
+        self._indices: list[str] = []
 
     def add(self, statement: Comprehension, *, reduces: bool) -> None:
         """One more statement; ``reduces`` tells whether it writes elements more than once."""
@@ -87,7 +88,7 @@ class Versions:
             self._done.append(self._step(statement, 0, 0))
             return
         if now.number == 0 and tensor in self.inputs and not starts:
-            self._start(whole(tensor, tensor, self.shapes[tensor]), now)
+            self._start(self._whole(tensor, tensor), now)
         if starts and now.whole:
             self._start(statement, now)
             return
@@ -142,7 +143,7 @@ class Versions:
         if _reads_old_elements(statement, reduces):
             copy = self.name(f"{tensor}_old")
             self.types[copy] = self.types[tensor]
-            yield whole(copy, tensor, self.shapes[tensor])
+            yield self._whole(copy, tensor)
             statement = _reading(statement, {tensor: copy})
         if statement.assign.resets:
             kept = set(statement.indices)
@@ -155,6 +156,18 @@ class Versions:
             )
             statement = replace(statement, assign=AssignKind(statement.assign.value[:-1]))
         yield statement
+
+    def _whole(self, target: str, source: str) -> Comprehension:
+        """``target(i, j) = source(i, j)`` over all elements of ``source``."""
+        shape = self.shapes[source]
+        while len(self._indices) < len(shape):
+            self._indices.append(self.name(f"i{len(self._indices)}"))
+        indices = tuple(self._indices[: len(shape)])
+        ranges = tuple(
+            Range(v, Const(0), size.expr) for v, size in zip(indices, shape, strict=True)
+        )
+        value = Access(source, tuple(map(Var, indices)))
+        return Comprehension(target, indices, AssignKind.SET, value, ranges)
 
     def _is_whole(self, statement: Comprehension) -> bool:
         """Whether every element is written."""
@@ -189,16 +202,6 @@ class _Step:
     marked: Comprehension
     original: Comprehension
     starts: bool
-
-
-def whole(target: str, source: str, shape: Shape) -> Comprehension:
-    """``target(i, j) = source(i, j)`` over all elements."""
-    indices = tuple(f"i{k}" for k in range(len(shape)))
-    ranges = tuple(
-        Range(v, Const(0), size.expr) for v, size in zip(indices, shape, strict=True)
-    )
-    value = Access(source, tuple(map(Var, indices)))
-    return Comprehension(target, indices, AssignKind.SET, value, ranges)
 
 
 def neutral(operator: str, dtype: DType) -> Expr:

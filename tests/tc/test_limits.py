@@ -5,7 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from tcfuse.errors import TcError
-from tcfuse.tc.kernel_form import MOST_STATEMENTS, kernel_form
+from tcfuse.tc.kernel_form import kernel_form
+from tcfuse.tc.limits import MOST_STATEMENTS
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 
