@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tcfuse.codegen.divisors import is_sum
 from tcfuse.codegen.elements import lane_index, read
+from tcfuse.codegen.exponents import never_positive
 from tcfuse.codegen.operators import Operators
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
@@ -120,6 +121,8 @@ class Evaluation:
                     quotient = self._quotient(kind, node.right, *operands)
                     if quotient is not None:
                         return quotient
+                if never_positive(self.frame.scop, node):
+                    return self.operators.bounded_exp(kind, operands[0])
                 return self.operators.apply(node, kind, operands, kinds)
 
     def _quotient(self, kind: Type, divisor: Expr, left: Value, right: Value) -> Value | None:

@@ -93,6 +93,11 @@ class Operators:
         name = _RENAMED.get(function, function)
         return self._result(f"tcf::{name}({', '.join(arguments)})", kind, operands)
 
+    def bounded_exp(self, kind: Type, operand: Value) -> Value:
+        """``exp`` of something that is not large."""
+        (argument,) = self._alike((operand,), plain(kind))
+        return self._result(f"tcf::exp_bounded({argument})", kind, (operand,))
+
     def _cast(self, dtype: DType, operand: Value) -> Value:
         text = converted(operand, dtype)
         if dtype is DType.FLOAT16:

@@ -72,20 +72,32 @@ TCF_INLINE V bounded(V x, V y, V least, V most) {
   return blend<V>(x < least, cst<V>(0), y);
 }
 
-// exp where x is at most 88 (709).
+// n = round(x / ln 2) and x - n ln 2.  Added to the shift, n is rounded to a whole number and stands
+// in the last bits of t, from where it can be moved to an exponent.
+template <class V>
+TCF_INLINE V less_ln2(V x, V shift, V& t) {
+  typedef format<elem<V>> F;
+  t = mad(x, cst<V>(1.44269504088896340736), shift);
+  V n = exactly(t - shift);
+  return mad(n, cst<V>(-F::ln2_low), mad(n, cst<V>(-F::ln2_high), x));
+}
+// exp where x is at most 88 (709); NaN of a NaN.
 template <class V>
 TCF_INLINE V exp_bounded(V x) {
-  V n, r = less_ln2(x, n);
-  V y = exp_reduced(r) * exp2_whole(n);
+  typedef format<elem<V>> F;
   const V least = cst<V>(same<elem<V>, float> ? -87.33654022216797 : -708.3964185322641);
+  V t, r = less_ln2(x, cst<V>(F::shifter + F::bias), t);
+  V y = exp_reduced(r) * bits<V>(bits<uints<V>>(t) << F::fraction);
   return blend<V>(x < least, cst<V>(0), y);
 }
 template <class V>
 TCF_INLINE V exp(V x) {
   constexpr bool single = same<elem<V>, float>;
-  V n, r = less_ln2(x, n);
-  return bounded(x, scale(exp_reduced(r), n),
-                 cst<V>(single ? -87.33654022216797 : -708.3964185322641),
+  typedef format<elem<V>> F;
+  typedef uints<V> U;
+  V t, r = less_ln2(x, cst<V>(F::shifter), t);
+  V y = bits<V>(U(bits<U>(exp_reduced(r)) + (bits<U>(t) << F::fraction)));
+  return bounded(x, y, cst<V>(single ? -87.33654022216797 : -708.3964185322641),
                  cst<V>(single ? 88.72283172607422 : 709.782712893384));
 }
 

@@ -56,7 +56,7 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
         {
           const int64_t c1 = base13;
           const auto v_14 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L10>(T_P + c1)), tcf::load<float, L10>(T_X + c0 * n1 + c1), tcf::splat<float, L10>(-__builtin_inff()));
-          tcf::store<L10>(T_E + c1, tcf::exp((v_14 - tcf::splat<float, L10>(T_M))));
+          tcf::store<L10>(T_E + c1, tcf::exp_bounded((v_14 - tcf::splat<float, L10>(T_M))));
           acc12 = (acc12 + tcf::load<float, L10>(T_E + c1));
         }
       }
@@ -65,7 +65,7 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
         {
           const int64_t c1 = base13;
           const auto v_15 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L10>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L10>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L10>(-__builtin_inff()));
-          tcf::store_first<L10>(T_E + c1, tcf::exp((v_15 - tcf::splat<float, L10>(T_M))), left);
+          tcf::store_first<L10>(T_E + c1, tcf::exp_bounded((v_15 - tcf::splat<float, L10>(T_M))), left);
           acc12 = (acc12 + tcf::select(tcf::first_lanes<L10>(left), tcf::load_first<float, L10>(T_E + c1, left, float(0)), tcf::splat<float, L10>(0.e+00f)));
         }
       }
