@@ -86,8 +86,9 @@ def compile_kernel(
     buffers = place_temporaries(scop, dependences, tree, options.private_depth)
     cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
     proof = prove(scop, dependences, tree, reassociate=options.reassociate, cells=cells)
-    if scheduled.note:
-        proof = replace(proof, notes=(*proof.notes, scheduled.note))
+    ignored = "fixed sizes ignored: fix_sizes is never" if fixed and not sizes else None
+    notes = tuple(note for note in (ignored, scheduled.note) if note)
+    proof = replace(proof, notes=(*proof.notes, *notes))
     source = _source(
         name, checked, interface, assuming(scop, interface.facts), tree, buffers, options
     )

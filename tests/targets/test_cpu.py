@@ -15,13 +15,22 @@ from tcfuse.errors import TcError, ToolchainError, UnsupportedError
 from tcfuse.knob import knobs_of
 from tcfuse.options import MappingOptions
 from tcfuse.targets.compilers import Level
+from tcfuse.targets.cpu import compile_kernel
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.evaluate import evaluate
 from tcfuse.types import DType
 from tests.codegen.conftest import runnable
 from tests.poly.definitions import ALL, SOFTMAX
-from tests.targets.kernels import Arrays, Compiled, build, checked_of, functions_of, kernel_of
+from tests.targets.kernels import (
+    Arrays,
+    Compiled,
+    build,
+    checked_of,
+    functions_of,
+    interface_of,
+    kernel_of,
+)
 from tests.targets.programs import (
     MOST_POINTS,
     SYMBOL_SIZES,
@@ -385,6 +394,16 @@ def test_a_kernel_says_how_it_was_scheduled() -> None:
     assert kernel_of(SOFTMAX, MappingOptions(isl_operations=100)).proof.notes == (
         "isl needed more than 100 operations; some statements run in textual order",
     )
+
+
+def test_fixed_sizes_that_are_not_used_are_noted() -> None:
+    checked = checked_of(SOFTMAX)
+    for when, notes in (("never", ("fixed sizes ignored: fix_sizes is never",)), ("after", ())):
+        kernel = compile_kernel(
+            checked, interface_of(checked), "k", MappingOptions(fix_sizes=when), {"n0": 8}
+        )
+        assert kernel.proof.notes == notes
+        assert bool(kernel.source.interface.checks) == (when != "never")
 
 
 def test_what_cannot_be_proved_is_refused() -> None:
