@@ -226,3 +226,21 @@ def test_default_options_change_nothing() -> None:
     text = kernel_of(PRODUCT).source.text
     same = kernel_of(PRODUCT, MappingOptions(unroll=1, tile=(), separate_tiles=False)).source
     assert re.sub(r"k_\w+", "k", text) == re.sub(r"k_\w+", "k", same.text)
+
+
+TWO_PRODUCTS = """def two(float(n0, n1) A, float(n1, n2) B, float(n2, n3) C) -> (float(n0, n3) D) {
+  T(i, j) +=! A(i, k) * B(k, j) where i in 0:n0, j in 0:n2, k in 0:n1
+  D(i, j) +=! T(i, k) * C(k, j) where i in 0:n0, j in 0:n3, k in 0:n2
+}"""
+
+
+def test_two_products_share_tiles_of_rows_and_part_inside() -> None:
+    """The original's test of scheduling anew: at most outside, never inside."""
+    tree = scheduled(TWO_PRODUCTS, fusion="max", tile=(16,), inner_fusion="min")
+    (tiles, *_) = bands(tree)
+    assert tree.child is tiles
+    assert counts_tiles(tiles.schedule)
+    assert isinstance(tiles.child, Sequence)
+    assert [f.statements for f in tiles.child.filters] == [("S0_init", "S0"), ("S1_init", "S1")]
+    together = scheduled(TWO_PRODUCTS, fusion="max", tile=(16,), inner_fusion="max")
+    assert isinstance(bands(together)[0].child, Band)
