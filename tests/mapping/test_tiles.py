@@ -228,7 +228,8 @@ def test_default_options_change_nothing() -> None:
     assert re.sub(r"k_\w+", "k", text) == re.sub(r"k_\w+", "k", same.text)
 
 
-TWO_PRODUCTS = """def two(float(n0, n1) A, float(n1, n2) B, float(n2, n3) C) -> (float(n0, n3) D) {
+TWO_PRODUCTS = """def two(float(n0, n1) A, float(n1, n2) B, float(n2, n3) C)
+    -> (float(n0, n3) D) {
   T(i, j) +=! A(i, k) * B(k, j) where i in 0:n0, j in 0:n2, k in 0:n1
   D(i, j) +=! T(i, k) * C(k, j) where i in 0:n0, j in 0:n3, k in 0:n2
 }"""
