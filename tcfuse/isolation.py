@@ -24,7 +24,7 @@ from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
 
 if TYPE_CHECKING:
-    from tcfuse.targets.cpu import Kernel  # loads isl, which only the other process needs
+    from tcfuse.targets.base import KernelTexts
 
 SECONDS = 30  # of processor time for one kernel; a usual one takes 0.1
 PATIENCE = 20  # times that of waiting, on a busy machine
@@ -47,7 +47,7 @@ class Worker:
         hint: str,
         options: MappingOptions,
         fixed: Mapping[str, int] | None = None,
-    ) -> Kernel:
+    ) -> KernelTexts:
         """``compile_kernel`` of the text of a definition, within bounds.
 
         Raises:
@@ -70,7 +70,7 @@ class Worker:
             raise UnsupportedError(value)
         if kind == "failed":
             raise RuntimeError(value)
-        kernel: Kernel = value
+        kernel: KernelTexts = value
         return kernel
 
     def stop(self) -> None:
@@ -156,13 +156,15 @@ def _answer(
     options: MappingOptions,
     fixed: Mapping[str, int] | None,
 ) -> tuple[str, object]:
+    from tcfuse.targets.base import KernelTexts  # texts alone: nobody else needs isl
     from tcfuse.targets.cpu import compile_kernel
     from tcfuse.tc.parser import parse
     from tcfuse.tc.sema import check
 
     try:
         checked = check(parse(definition), sizes=interface.sizes)
-        return "done", compile_kernel(checked, interface, hint, options, fixed)
+        made = compile_kernel(checked, interface, hint, options, fixed)
+        return "done", KernelTexts(made.source, str(made.proof), made.tree, made.mapped)
     except UnsupportedError as error:
         return "refused", str(error)
     except Exception as error:  # told to the parent, which reports it as an internal error

@@ -94,9 +94,9 @@ def compile_cached(
             raise
         record = {
             "source": source_to_json(kernel.source),
-            "proof": str(kernel.proof),
-            "tree": str(kernel.tree),
-            "mapped": str(kernel.mapped),
+            "proof": kernel.proof,
+            "tree": kernel.tree,
+            "mapped": kernel.mapped,
         }
         store.put(KIND, key, record)
     if "refused" in record:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcfuse.interface import Interface, Port
 
-__all__ = ["Interface", "KernelSource", "Phase", "Port"]
+__all__ = ["Interface", "KernelSource", "KernelTexts", "Phase", "Port"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,13 @@ class KernelSource:
     shared_bytes: str = "0"
     local_bytes: str = "0"
     tc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTexts:
+    """A kernel with what the stages on the way to it said, as text."""
+
+    source: KernelSource
+    proof: str
+    tree: str
+    mapped: str
