@@ -64,7 +64,11 @@ def values(
         f"max({a}, {b})",
         f"fmin({a}, {b})",
     ]
-    forms += [f"{f}(0.125 * ({a}))", f"({a} < {b} ? {a} : -({b}))", f"({a}) / (2 + fabs({b}))"]
+    forms += [
+        f"{f}(0.125 * ({a}))",
+        f"({a} < {b} ? {b} - ({a}) : 0)",
+        f"({a}) / (2 + fabs({b}))",
+    ]
     return draw(st.sampled_from(forms))
 
 
