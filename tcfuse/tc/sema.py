@@ -10,6 +10,7 @@ Source: "The Next 700 Accelerated Layers", ACM TACO 16(4), 2019, section 3.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from tcfuse.errors import Span, TcError
 from tcfuse.tc.ast import Binary, Comprehension, Const, Def, Expr, Param, Range, Var
@@ -163,12 +164,7 @@ class Checker:
         variables = variables_of(scope, self.sizes)
         reduction = variables[len(statement.indices) :]
         if reduction and not statement.assign.is_reduction:
-            raise TcError(
-                f"{reduction[0]!r} is a reduction variable, but '=' is not a reduction",
-                scope.place_of(reduction[0]),
-                f"use '+=!' or another reduction, or make it an index of {statement.tensor!r}",
-                code="TC20",
-            )
+            raise self.no_reduction(scope, reduction[0])
         kind = self.types(scope)
         inferred = self.ranges(scope, variables)
         for precondition in inferred.preconditions:
@@ -179,6 +175,15 @@ class Checker:
         )
         self.write(statement, kind, ranges)
         return CheckedStatement(statement, ranges, reduction)
+
+    def no_reduction(self, scope: Scope, name: str) -> TcError:
+        """The complaint about a reduction variable of an assignment that is no reduction."""
+        message = f"{name!r} is a reduction variable, but '=' is not a reduction"
+        tensor = scope.statement.tensor
+        hint = f"use '+=!' or another reduction, or make it an index of {tensor!r}"
+        if close := get_close_matches(name, self.sizes, 1):
+            hint = f"did you mean {close[0]!r}? Otherwise {hint}"
+        return TcError(message, scope.place_of(name), hint, code="TC20")
 
     def require(self, precondition: Precondition) -> None:
         """Have ``precondition`` checked at run time."""

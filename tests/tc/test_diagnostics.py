@@ -58,6 +58,7 @@ TEXTS = {
     "TC19 read": wrap("Y(i) = Y(i) + X(i)", "float(N) Y"),
     "TC19 temporary": wrap("T(i) max= X(i)\n  Y(i) = T(i)"),
     "TC20": wrap("Y(i) = X(i) * X(j)"),
+    "TC20 size": "def f(float(Rows) X) -> (Y) {\n  Y(i) = X(i) / Row\n}",
     "TC21": wrap("T(i) = X(i)\n  Y(i) = X(i)"),
     "TC22": "def round(float(N) X) -> (Y) {\n  Y(i) = X(i)\n}",
     "TC23": wrap("Y(i) = X(i)", params="float(N) X, float(N) X"),
