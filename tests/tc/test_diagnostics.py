@@ -17,7 +17,8 @@ from tcfuse.tc.canonical import canonical
 from tcfuse.tc.diagnostics import DIAGNOSTICS, reference
 from tcfuse.tc.evaluate import evaluate
 from tcfuse.tc.examine import examine
-from tcfuse.tc.kernel_form import MOST_STATEMENTS, kernel_form
+from tcfuse.tc.kernel_form import kernel_form
+from tcfuse.tc.limits import MOST_STATEMENTS
 from tcfuse.tc.parser import parse, parse_file
 from tcfuse.tc.sema import check
 
