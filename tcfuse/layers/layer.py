@@ -82,7 +82,7 @@ class Layer:
         """
         if any(self._updated):
             message = f"{self.__name__} starts from what its outputs hold and cannot be bound"
-            raise TcError(message, hint="call it")
+            raise TcError(message, hint="call it", code="TC40")
         arguments = self._in_order(arguments, named)
         arrays, dims = self._arrays(arguments)
         kernel = self._kernel or self.compile()

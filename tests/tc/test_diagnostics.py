@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 
@@ -211,3 +212,13 @@ def test_marks_stand_below_tabs() -> None:
 def test_positions_count_from_one_and_end_behind() -> None:
     span = Span("ab\ncd ef", 6, 8)
     assert (span.line, span.column, span.end_line, span.end_column) == (2, 4, 2, 6)
+
+
+def test_every_error_of_the_language_has_a_code() -> None:
+    for path in sorted((PAGE.parents[1] / "tcfuse").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "TcError":
+                given = [keyword for keyword in node.keywords if keyword.arg == "code"]
+                assert given, f"{path.name}:{node.lineno}"
+                if isinstance(given[0].value, ast.Constant):
+                    assert given[0].value.value in DIAGNOSTICS
