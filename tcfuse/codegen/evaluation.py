@@ -307,6 +307,10 @@ class Evaluation:
         if tensor.lanes:
             raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
         text = f"tcf::gather_if<{tensor.raw}, {width}>({tensor.name}, {index}, {wanted})"
+        stride = affine.stride(lane.iterator)
+        if not computed and stride is not None and stride.number == 1:
+            at = f"{tensor.name} + {affine}"
+            text = f"tcf::load_where<{tensor.raw}, {width}>({at}, {wanted})"
         got = self.frame.names.fresh("got")
         self.lines.add(f"const auto {got} = {tensor.decoded(text)};")
         return Value(got, tensor.dtype, True)

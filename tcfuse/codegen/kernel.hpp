@@ -30,6 +30,21 @@ TCF_INLINE vec<T, L> gather_if(const T* base, vec<int64_t, L> index, mask<L> m) 
     if (lane(m, i)) set_lane(v, i, base[lane(index, i)]);
   return v;
 }
+// The same for neighbours: p[i] in lane i.
+template <class T, int L>
+TCF_INLINE vec<T, L> load_where(const T* p, mask<L> m) {
+#ifdef TCF_MASKED
+  if constexpr (masked<T, L>::usable) {
+    typedef int32_t numbers __attribute__((ext_vector_type(L)));
+    const auto flags = __builtin_convertvector((numbers)m, typename masked<T, L>::flags);
+    return (vec<T, L>)__builtin_masked_load(flags, p, (typename masked<T, L>::elements)(T(0)));
+  }
+#endif
+  vec<T, L> v = {};
+  for (int i = 0; i < L; i++)
+    if (lane(m, i)) set_lane(v, i, p[i]);
+  return v;
+}
 template <class T>
 TCF_INLINE T load_if(const T* base, int64_t index, bool m) {
   return m ? base[index] : T(0);

@@ -56,6 +56,29 @@ def with_accumulators(checked: CheckedDef) -> CheckedDef:
     return replace(checked, statements=tuple(statements), tensors=types)
 
 
+def with_registers(checked: CheckedDef, tensors: Collection[str]) -> CheckedDef:
+    """``checked`` with a register for each reduction into one of ``tensors``.
+
+    A temporary that is kept whole, because another nest of loops reads it, would go through
+    memory at every step of the sum.
+
+    Rewrite:
+        T(i) +=! X(i, j)  ->  T_acc(i) +=! X(i, j);  T(i) = T_acc(i)
+    """
+    types = dict(checked.tensors)
+    statements: list[CheckedStatement] = []
+    for item in checked.statements:
+        written = item.comprehension
+        if written.tensor not in tensors:
+            statements.append(item)
+            continue
+        name = _free_name(f"{written.tensor}_acc", types)
+        types[name] = types[written.tensor]
+        statements.append(replace(item, comprehension=replace(written, tensor=name)))
+        statements.append(_copy(item, name, types[name].shape))
+    return replace(checked, statements=tuple(statements), tensors=types)
+
+
 def _free_name(wanted: str, taken: Collection[str]) -> str:
     """``wanted``, or that with underscores."""
     while wanted in taken:

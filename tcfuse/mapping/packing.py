@@ -90,7 +90,7 @@ def _copy(item: CheckedStatement, access: Access, lanes: str, name: str) -> Chec
     ranges = tuple(by_name[n] for n in indices)
     plain = replace(access, span=None)
     written = Comprehension(name, indices, AssignKind.SET, plain, ranges)
-    return CheckedStatement(written, ranges, ())
+    return CheckedStatement(written, ranges, (), is_copy=True)
 
 
 def _copied_type(kind: TensorType, access: Access, copy: CheckedStatement) -> TensorType:

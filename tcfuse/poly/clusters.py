@@ -96,7 +96,29 @@ class _Clustering:
                     break
             else:
                 clusters.append(own)
+        return self._gathered(clusters)
+
+    def _gathered(self, clusters: list[Cluster]) -> list[Cluster]:
+        """``clusters`` with single statements moved to the first cluster that needs them.
+
+        Two sums over one matrix have no loop over columns in common that their accesses would
+        show; a statement that combines the sums shows it.
+        """
+        for position in range(len(clusters) - 2, -1, -1):
+            own = clusters[position]
+            later = range(position + 1, len(clusters))
+            first = next((k for k in later if self._needs(clusters[k], own)), None)
+            if first is None or len(self._updated(own)) > 1:
+                continue
+            merged = self._merge(clusters[first], own)
+            if merged is not None:
+                clusters[first] = merged
+                del clusters[position]
         return clusters
+
+    def _updated(self, cluster: Cluster) -> set[str]:
+        """The comprehensions of a cluster, by the name of their last statement."""
+        return {name.removesuffix("_init") for name in cluster.statements}
 
     def _items(self) -> list[Cluster]:
         """Each statement alone, a reduction together with its identity."""
@@ -120,6 +142,8 @@ class _Clustering:
 
     def _merge(self, cluster: Cluster, own: Cluster) -> Cluster | None:
         if self.fusion == "min" or min(cluster.depth, own.depth) == 0:
+            return None
+        if any(self.scop.statement(n).is_copy for n in (*cluster.statements, *own.statements)):
             return None
         shared = shared_volume(self.scop, cluster.statements, own.statements)
         if shared == 0:

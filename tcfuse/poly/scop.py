@@ -41,6 +41,7 @@ class Statement:
         is_init: Stores the identity of the reduction that follows.
         comprehension: The comprehension it comes from.
         reduction: Iterators that are not on the left-hand side.
+        is_copy: It is a promotion, to be placed where what it copies is read.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Statement:
     is_init: bool
     comprehension: Comprehension
     reduction: tuple[str, ...]
+    is_copy: bool = False
 
     @property
     def is_update(self) -> bool:
@@ -142,7 +144,9 @@ def _statements(checked: Sequence[CheckedStatement]) -> Iterator[Statement]:
                 f"S{number}_init", written.indices, item.ranges[:kept], True, written, ()
             )
         names = tuple(r.name for r in item.ranges)
-        yield Statement(f"S{number}", names, item.ranges, False, written, item.reduction)
+        yield Statement(
+            f"S{number}", names, item.ranges, False, written, item.reduction, item.is_copy
+        )
 
 
 def target(statement: Statement) -> Access:

@@ -15,20 +15,11 @@ from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.errors import UnsupportedError
-from tcfuse.mapping.accumulators import with_accumulators
-from tcfuse.mapping.blocking import block_reductions
-from tcfuse.mapping.contraction import contractions
-from tcfuse.mapping.contraction_nest import place_contractions
-from tcfuse.mapping.lanes import choose_lanes, mark_parallel
-from tcfuse.mapping.nests import finish_loops, schedule_nests
-from tcfuse.mapping.order import order_members
-from tcfuse.mapping.packing import Nest, with_copies
-from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
-from tcfuse.mapping.tiling import tile_transposes
+from tcfuse.mapping.plan import plan_kernel
+from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.options import MappingOptions
-from tcfuse.poly.dependences import Dependences, compute_dependences
 from tcfuse.poly.proof import Proof, prove
-from tcfuse.poly.scop import Scop, assuming, extract_scop
+from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
@@ -77,23 +68,18 @@ def compile_kernel(
     name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
-    prepared = with_accumulators(checked)
-    prepared, contracted = _packed(prepared, facts, options)
-    scop = extract_scop(prepared, facts)
-    dependences = compute_dependences(scop)
-    scheduled = schedule_nests(scop, dependences, options)
-    tree = _mapped(scop, dependences, scheduled.tree, contracted, options)
-    buffers = place_temporaries(scop, dependences, tree, options.private_depth)
+    plan = plan_kernel(checked, facts, options)
+    scop, tree, buffers = plan.scop, plan.tree, plan.buffers
     cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
-    proof = prove(scop, dependences, tree, reassociate=options.reassociate, cells=cells)
+    proof = prove(scop, plan.dependences, tree, reassociate=options.reassociate, cells=cells)
     ignored = "fixed sizes ignored: fix_sizes is never" if fixed and not sizes else None
-    notes = tuple(note for note in (ignored, scheduled.note) if note)
+    notes = tuple(note for note in (ignored, plan.scheduled.note) if note)
     proof = replace(proof, notes=(*proof.notes, *notes))
     source = _source(
         name, checked, interface, assuming(scop, interface.facts), tree, buffers, options
     )
     placed = "".join(f"# {buffer}\n" for buffer in buffers.values())
-    return Kernel(source, proof, to_yaml(scheduled.tree), placed + to_yaml(tree))
+    return Kernel(source, proof, to_yaml(plan.scheduled.tree), placed + to_yaml(tree))
 
 
 def _source(
@@ -124,35 +110,6 @@ def _source(
         raise UnsupportedError(f"{len(text) >> 20} MiB of C++ are too much for a compiler")
     scratch = arena.shared_bytes, arena.local_bytes
     return KernelSource(name, text, interface, tuple(phases), *scratch, definition)
-
-
-def _packed(
-    checked: CheckedDef, facts: Sequence[str], options: MappingOptions
-) -> tuple[CheckedDef, tuple[Nest, ...]]:
-    """The definition with the copies that its contractions are faster with."""
-    candidates = [s for s in checked.statements if s.reduction and s.comprehension.indices[1:]]
-    if not candidates:
-        return checked, ()
-    scop = extract_scop(checked, facts)
-    return with_copies(checked, contractions(scop, packing=options.shared_depth > 0))
-
-
-def _mapped(
-    scop: Scop,
-    dependences: Dependences,
-    tree: Domain,
-    contracted: Sequence[Nest],
-    options: MappingOptions,
-) -> Domain:
-    """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
-    tree = order_members(scop, tree)
-    tree = place_contractions(
-        scop, dependences, tree, contracted, rows=options.block, depth=options.shared_depth
-    )
-    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = block_reductions(scop, dependences, tree, rows=options.block)
-    tree = mark_parallel(tile_transposes(scop, tree))
-    return finish_loops(scop, tree, options)
 
 
 def _head(symbol: str, sizes: Sequence[str], declarations: Sequence[str]) -> list[str]:

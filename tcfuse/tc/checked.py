@@ -19,11 +19,14 @@ class CheckedStatement:
         ranges: Range of every variable: the left-hand indices in order, then the reduction
             variables in order of first appearance.  Bounds are affine in size names.
         reduction: Names of the reduction variables.
+        is_copy: Whether it is a promotion: it copies what another statement reads again and
+            again, and belongs where that statement is.
     """
 
     comprehension: Comprehension
     ranges: tuple[Range, ...]
     reduction: tuple[str, ...]
+    is_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
