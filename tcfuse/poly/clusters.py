@@ -101,6 +101,7 @@ class _Clustering:
     def _gathered(self, clusters: list[Cluster]) -> list[Cluster]:
         """``clusters`` with single statements moved to the first cluster that needs them.
 
+        Only where neither loses a loop.
         Two sums over one matrix have no loop over columns in common that their accesses would
         show; a statement that combines the sums shows it.
         """
@@ -111,7 +112,7 @@ class _Clustering:
             if first is None or len(self._updated(own)) > 1:
                 continue
             merged = self._merge(clusters[first], own)
-            if merged is not None:
+            if merged is not None and merged.depth == clusters[first].depth == own.depth:
                 clusters[first] = merged
                 del clusters[position]
         return clusters

@@ -63,3 +63,11 @@ def test_an_access_that_nothing_guards_is_refused() -> None:
         text_of("""def f(float(9) X) -> (float(9) Y) {
           Y(i) = X(i) + X((i * 3) % 10) where i in 0:9
         }""")
+
+
+def test_guarded_neighbours_are_loaded_at_once() -> None:
+    text = text_of("""def f(float(n0) X) -> (float(n0) Y) {
+      Y(i) = i >= 2 ? X(i - 2) : 0.0 where i in 0:n0
+    }""")
+    assert "tcf::load_where<float" in text
+    assert "gather_if" not in text

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.plan import plan_kernel
+from tcfuse.mapping.storage import Memory
+from tcfuse.options import MappingOptions
 from tcfuse.poly.scop import extract_scop
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.unparse import unparse_expr
@@ -77,3 +80,17 @@ def test_integers_accumulate_in_their_own_type() -> None:
 def test_the_temporary_has_a_name_of_its_own() -> None:
     checked = prepared("def f(float(n0, 8) Y_acc) -> (Y) { Y(i) +=! Y_acc(i, j) }")
     assert checked.statements[0].comprehension.tensor == "Y_acc_"
+
+
+def test_a_sum_that_another_nest_reads_is_kept_whole_but_summed_in_a_register():
+    checked = checked_of(
+        """
+def f(float(N, K) X, float(N, K) Z) -> (float(K) Y) {
+  T(i) +=! X(i, j) * Z(i, j)
+  Y(k) +=! T(i) * X(i, k)
+}
+"""
+    )
+    plan = plan_kernel(checked, (), MappingOptions())
+    assert plan.buffers["T"].memory is Memory.SHARED
+    assert plan.buffers["T_acc"].memory is Memory.REGISTER

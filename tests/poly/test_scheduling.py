@@ -8,13 +8,23 @@ from tcfuse.mapping.nests import schedule_nests
 from tcfuse.mapping.tiles import tile_outermost
 from tcfuse.options import MappingOptions
 from tcfuse.poly import isl
+from tcfuse.poly.clusters import find_clusters
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.proof import prove
 from tcfuse.poly.scheduling import Scheduled, Strategy, compute_schedule, reschedule_tiles
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.tree import Band, Domain, Filter, Sequence, below
 from tcfuse.poly.tree_isl import to_yaml
-from tests.poly.definitions import ALL, BROADCAST, LAYER_NORM, POOL, SOFTMAX, model, stable
+from tests.poly.definitions import (
+    ALL,
+    BROADCAST,
+    LAYER_NORM,
+    POOL,
+    SOFTMAX,
+    checked_of,
+    model,
+    stable,
+)
 
 Golden = Callable[[object, str], None]
 NAMES = ["softmax", "softmax_outer", "layer_norm", "rope", "broadcast", "pool"]
@@ -217,3 +227,16 @@ def test_three_parallel_loops_are_as_good_as_four() -> None:
     assert nests(scheduled(FOUR)[2].tree) == 1
     assert nests(scheduled(THREE)[2].tree) == 2
     assert nests(scheduled(THREE, "max")[2].tree) == 1
+
+
+def test_sums_that_one_statement_combines_share_its_loops():
+    text = """
+def f(float(M, K) A, float(K, N) B, float(K, N) D) -> (float(M, N) C) {
+  S(m, n) +=! A(m, k) * B(k, n)
+  T(m, n) +=! A(m, k) * D(k, n)
+  C(m, n) = S(m, n) * T(m, n)
+}
+"""
+    scop, dependences = model(checked_of(text))
+    (cluster,) = find_clusters(scop, dependences, "preserve").found
+    assert cluster.depth == 2
