@@ -28,6 +28,8 @@ pytestmark = pytest.mark.compiler
 
 SIZES = ((4, 5), (5, 3), (1, 1), (0, 0), (9, 17), (2, 7))
 BATCH = 200
+LARGEST = 1e30
+NEVER_RUN = ("there are no sizes for which", "no statement of it ever runs")
 
 
 def texts(count: int) -> list[str]:
@@ -79,7 +81,7 @@ def compiled(text: str, name: str) -> Ready | None:
         return ready(text, name)
     except UnsupportedError as error:
         reason = str(error)
-    assert reason.startswith("there are no sizes for which"), f"{reason}\n{text}"
+    assert reason.startswith(NEVER_RUN), f"{reason}\n{text}"
     checked = check(parse(text), affine=False)
     for n, m in SIZES:
         if not has_an_empty_domain(checked, {"N": n, "M": m}):
@@ -107,6 +109,8 @@ def compare(text: str, program: Ready, kernel, n: int, m: int) -> bool:
     assert (expected is None) == bool(fault), text
     if expected is None:
         return False
+    if any(np.any(np.abs(exact) > LARGEST) for exact in expected.values()):
+        return False  # out of the range of float, or soon to be
     for name in program.checked.outputs:
         exact = expected[name]
         written = ~np.isnan(exact)
