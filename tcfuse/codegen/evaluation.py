@@ -1,8 +1,8 @@
 """The value of one statement's right-hand side as C++ text, operands before their users.
 
 Accesses whose place is known and inside go straight to memory.  The others are guarded by a
-ternary around them, or depend on data: those are checked where the kernel runs, and a wrong
-index reads nothing and sets the kernel's fault.
+ternary around them, or depend on data: those are looked at where the kernel runs, and one that
+is needed and leaves its tensor reads nothing and sets the kernel's fault.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.codegen.values import Value, converted, plain, spread
 from tcfuse.errors import UnsupportedError
-from tcfuse.poly.bounds import stays_inside
+from tcfuse.poly.bounds import guard_keeps_inside, stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop, Statement
@@ -63,11 +63,13 @@ class _Subscript:
     Attributes:
         stride: Elements between neighbours in the dimension.
         size: Of the dimension.
+        faulty: Whether it may lie outside although the guard of the access holds.
     """
 
     value: Value
     stride: Polynomial
     size: Polynomial
+    faulty: bool = True
 
 
 class Evaluation:
@@ -172,10 +174,12 @@ class Evaluation:
         affine = Polynomial()
         computed: list[_Subscript] = []
         loose: list[_Subscript] = []
+        scop, statement = self.frame.scop, self.place.statement
+        guard = self.place.guard_of.get(id(access), ())
         for position, (subscript, stride) in enumerate(
             zip(access.subscripts, tensor.strides, strict=True)
         ):
-            inside = stays_inside(self.frame.scop, self.place.statement, access, position)
+            inside = stays_inside(scop, statement, access, position)
             known = None if inside is None else polynomial(subscript, environment)
             size = from_size(tensor.shape[position])
             if known is None:
@@ -183,11 +187,11 @@ class Evaluation:
                 continue
             affine = affine + known * stride
             if not inside:
-                loose.append(_Subscript(self._index(known), stride, size))
+                faulty = not guard_keeps_inside(scop, statement, access, position, guard)
+                loose.append(_Subscript(self._index(known), stride, size, faulty))
         if not computed and not loose:
             return read(tensor, affine, self.lane)
-        guarded = self.place.guard_of.get(id(access), ())
-        if not loose and not guarded and not any(s.value.varying for s in computed):
+        if not loose and not guard and not any(s.value.varying for s in computed):
             return self._at_index(tensor, affine, computed)
         return self._checked(access, tensor, affine, computed, loose)
 
@@ -259,7 +263,7 @@ class Evaluation:
         lines = self._lines_for(Value("", Weak.INT))
         condition = " && ".join([f"({wanted})"] * bool(wanted) + checks)
         lines.add(f"const bool {ok} = {condition};")
-        if computed:
+        if computed or any(subscript.faulty for subscript in loose):
             missed = f"({wanted}) && !{ok}" if wanted else f"!{ok}"
             lines.add(f"if ({missed}) *fault = 1;")
         text = f"tcf::load_if<{tensor.raw}>({tensor.name}, {' + '.join(terms)}, {ok})"
@@ -290,19 +294,19 @@ class Evaluation:
                 f"tcf::and_({wanted}, {condition if expected else f'tcf::not_({condition})'})"
             )
         index = lane_index(affine, lane)
-        for subscript in loose:
+        for subscript in sorted(loose, key=lambda s: s.faulty):
             where = spread(subscript.value, DType.INT64, width)
-            wanted = f"tcf::and_({wanted}, tcf::inside<{width}>({where}, {subscript.size}))"
+            found = f"tcf::inside<{width}>({where}, {subscript.size})"
+            if subscript.faulty:
+                wanted = self._kept(found, wanted, width)
+            else:
+                wanted = f"tcf::and_({wanted}, {found})"
         for subscript in computed:
             name = self.frame.names.fresh("at")
             value = spread(subscript.value, DType.INT64, width)
             self.lines.add(f"const auto {name} = {value};")
             found = f"tcf::inside<{width}>({name}, {subscript.size})"
-            kept = self.frame.names.fresh("ok")
-            self.lines.add(
-                f"const auto {kept} = tcf::checked<{width}>({found}, {wanted}, fault);"
-            )
-            wanted = kept
+            wanted = self._kept(found, wanted, width)
             index = f"({index} + {name} * tcf::splat<int64_t, {width}>({subscript.stride}))"
         if tensor.lanes:
             raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
@@ -314,6 +318,12 @@ class Evaluation:
         got = self.frame.names.fresh("got")
         self.lines.add(f"const auto {got} = {tensor.decoded(text)};")
         return Value(got, tensor.dtype, True)
+
+    def _kept(self, found: str, wanted: str, width: str) -> str:
+        """The wanted lanes whose index was found inside; a fault when that is not all."""
+        name = self.frame.names.fresh("ok")
+        self.lines.add(f"const auto {name} = tcf::checked<{width}>({found}, {wanted}, fault);")
+        return name
 
 
 def _scalar_inside(index: str, subscript: _Subscript) -> str:

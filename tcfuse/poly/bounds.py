@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
-from tcfuse.poly.guards import guards
+from tcfuse.poly.guards import Guard, guards
 from tcfuse.poly.scop import Scop, Statement, accesses, affine_text
-from tcfuse.tc.ast import Access, Const, Expr, Var, walk
+from tcfuse.tc.ast import Access, Binary, Const, Expr, Unary, Var, post_order, walk
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "="}
 
 
 def check_bounds(scop: Scop) -> tuple[int, int]:
@@ -47,19 +49,67 @@ def stays_inside(
         r = ranges[subscript.name]
         if isinstance(r.low, Const) and r.low.value >= 0 and affine_text(r.high) == str(size):
             return True
-    text = affine_text(subscript)
+    text = _known_text(subscript, statement)
+    return None if text is None else _never(scop, statement, _outside(text, size))
+
+
+def guard_keeps_inside(
+    scop: Scop, statement: Statement, access: Access, position: int, guard: Guard
+) -> bool:
+    """Whether one affine subscript lies inside its dimension wherever ``guard`` holds."""
+    written = statement.comprehension
+    roots = (written.value, *(let.value for let in written.lets))
+    conditions = {id(node): node for root in roots for node in post_order(root)}
+    holds = [_holds(conditions[key], expected, statement) for key, expected in guard]
+    text = affine_text(access.subscripts[position])
+    assert text is not None, "a subscript that depends on data is checked at run time"
+    size = scop.checked.tensors[access.tensor].shape[position]
+    return _never(scop, statement, " and ".join((*holds, _outside(text, size))))
+
+
+def _holds(condition: Expr, expected: bool, statement: Statement) -> str:
+    """An affine condition that is true at least where ``condition`` is ``expected``."""
+    match condition:
+        case Unary("!", operand):
+            return _holds(operand, not expected, statement)
+        case Binary("&&" | "||" as operator, left, right):
+            both = (operator == "&&") == expected
+            parts = (_holds(side, expected, statement) for side in (left, right))
+            return f"({(' and ' if both else ' or ').join(parts)})"
+        case Binary(operator, left, right) if operator in _OPPOSITE:
+            a, b = _known_text(left, statement), _known_text(right, statement)
+            if a is not None and b is not None:
+                wanted = operator if expected else _OPPOSITE[operator]
+                return f"({a} {'=' if wanted == '==' else wanted} {b})"
+        case Var(name):
+            for let in statement.comprehension.lets:
+                if let.name == name:
+                    return _holds(let.value, expected, statement)
+        case _:
+            pass
+    return "1 = 1"
+
+
+def _known_text(expr: Expr, statement: Statement) -> str | None:
+    """``expr`` as isl writes it, unless it is not quasi-affine or depends on a let."""
     lets = {let.name for let in statement.comprehension.lets}
-    if text is None or _names(subscript) & lets:
-        return None
-    bounds = " and ".join(
+    return None if _names(expr) & lets else affine_text(expr)
+
+
+def _outside(text: str, size: int | str) -> str:
+    return f"({text} < 0 or {text} >= {size})"
+
+
+def _never(scop: Scop, statement: Statement, condition: str) -> bool:
+    """Whether ``condition`` holds in no instance of ``statement``."""
+    bounds = [
         f"{affine_text(r.low)} <= {r.name} < {affine_text(r.high)}" for r in statement.ranges
-    )
+    ]
     head = f"[{', '.join(scop.checked.sizes)}] -> "
-    outside = f"({text} < 0 or {text} >= {size})"
-    where = f"{bounds} and {outside}" if bounds else outside
+    where = " and ".join((*bounds, condition))
     names = ", ".join(statement.iterators)
-    bad = isl.Set.read_from_str(scop.context, f"{head}{{ [{names}] : {where} }}")
-    return bool(bad.intersect_params(scop.parameters).is_empty())
+    found = isl.Set.read_from_str(scop.context, f"{head}{{ [{names}] : {where} }}")
+    return bool(found.intersect_params(scop.parameters).is_empty())
 
 
 def _names(expr: Expr) -> set[str]:

@@ -8,7 +8,7 @@ integers and booleans have theirs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TypeAlias
@@ -53,6 +53,8 @@ class Box:
         ranges: ``[low, high)`` of each variable; its position is its axis.
         guarded: Identities of reads that a ternary may switch off.
         names: Sizes, variables and the lets so far, each with its type.
+        chosen: Where each ternary took its first branch, by the identity of its node.
+        missed: Guarded reads that leave their tensors, and where.
     """
 
     ranges: Mapping[str, tuple[int, int]]
@@ -61,9 +63,15 @@ class Box:
     guarded: Collection[int]
     round_casts: bool
     names: dict[str, tuple[Value, Type]] = field(default_factory=dict)
+    chosen: dict[int, Array] = field(default_factory=dict)
+    missed: list[tuple[Access, Array, TcError]] = field(default_factory=list)
 
     def evaluate(self, expr: Expr) -> tuple[Value, Type]:
-        """The value and type of ``expr``; needs no recursion."""
+        """The value and type of ``expr``; needs no recursion.
+
+        Raises:
+            TcError: A read leaves its tensor where no ternary switches it off.
+        """
         order = post_order(expr)
         uses = Counter(id(operand) for node in order for operand in children(node))
         found: dict[int, tuple[Value, Type]] = {}
@@ -76,6 +84,12 @@ class Box:
                 if not uses[id(operand)]:
                     found.pop(id(operand), None)
             found[id(node)] = self.node(node, known)
+        if self.missed:
+            needed = _needed(order, self.chosen)
+            for access, outside, error in self.missed:
+                if np.any(outside & needed[id(access)]):
+                    raise error
+            self.missed.clear()
         return found[id(expr)]
 
     def node(self, node: Expr, operands: list[tuple[Value, Type]]) -> tuple[Value, Type]:
@@ -102,7 +116,10 @@ class Box:
                 return cast(values[0], kinds[0], dtype, rounds=self.round_casts), kind
             case Select():
                 then, otherwise = (convert(v, kind) for v in values[1:])
-                return np.where(np.asarray(values[0], np.bool_), then, otherwise), kind
+                chosen = np.asarray(values[0], np.bool_)
+                if self.guarded:
+                    self.chosen[id(node)] = chosen
+                return np.where(chosen, then, otherwise), kind
 
     def read(self, read: Access, subscripts: list[Value]) -> Array:
         """Elements of a tensor; what lies outside is an error unless the read is guarded."""
@@ -114,15 +131,17 @@ class Box:
             position = np.asarray(subscript).astype(np.int64, copy=False) - tensor.origin[axis]
             outside = (position < 0) | (position >= extent)
             if np.any(outside):
+                wrong = position[outside].flat[0] + tensor.origin[axis]
+                error = TcError(
+                    f"subscript {axis} of {read.tensor!r} is {wrong}, outside its "
+                    f"{extent} elements from {tensor.origin[axis]} on",
+                    read.span,
+                    "guard the read with a ternary, or narrow the range with 'where'",
+                    code="TC47",
+                )
                 if id(read) not in self.guarded:
-                    wrong = position[outside].flat[0] + tensor.origin[axis]
-                    raise TcError(
-                        f"subscript {axis} of {read.tensor!r} is {wrong}, outside its "
-                        f"{extent} elements from {tensor.origin[axis]} on",
-                        read.span,
-                        "guard the read with a ternary, or narrow the range with 'where'",
-                        code="TC47",
-                    )
+                    raise error
+                self.missed.append((read, outside, error))
                 position = np.clip(position, 0, max(extent - 1, 0))
             positions.append(position)
         if not tensor.elements.size:
@@ -146,6 +165,21 @@ class Box:
         view = tensor.elements[window].transpose(np.argsort(axes))
         missing = [axis for axis in range(len(self.ranges)) if axis not in axes]
         return np.expand_dims(view, tuple(missing))
+
+
+def _needed(order: Sequence[Expr], chosen: Mapping[int, Array]) -> dict[int, Array]:
+    """Where the value of each node is used, the last of ``order`` everywhere."""
+    found = {id(order[-1]): np.asarray(True)}
+    for node in reversed(order):
+        here = found[id(node)]
+        for position, operand in enumerate(children(node)):
+            where = here
+            if isinstance(node, Select) and position:
+                where = here & (chosen[id(node)] ^ (position == 2))
+            if id(operand) in found:
+                where = where | found[id(operand)]
+            found[id(operand)] = where
+    return found
 
 
 def convert(value: Value, kind: Type) -> Array:

@@ -84,6 +84,22 @@ def test_an_index_out_of_range_is_an_error(ops):
             ops.take(table, np.array([0, wrong], np.int32))
 
 
+def test_a_guarded_read_out_of_bounds_gave_zero_without_a_word():
+    text = """
+    def lanes(float(N) X, bool(N) M) -> (float(N) O) { O(i) = M(i) ? X(i + 1) : 0 }
+    def scalar(float(N) X, bool M) -> (float O) { O() = M ? X(3) : 0 }
+    """
+    ops = tcfuse.define(text, quiet=True)
+    x, mask = array(40), np.arange(40) < 39
+    np.testing.assert_array_equal(ops.lanes(x, mask), [*x[1:], 0])
+    assert ops.scalar(x, True) == x[3]
+    assert ops.scalar(x[:3], False) == 0
+    with pytest.raises(InputError, match="lanes: an index is out of range"):
+        ops.lanes(x, mask | True)
+    with pytest.raises(InputError, match="scalar: an index is out of range"):
+        ops.scalar(x[:3], True)
+
+
 @pytest.mark.parametrize(
     "view",
     [

@@ -109,6 +109,39 @@ def test_a_guarded_read_of_nothing() -> None:
     assert y.tolist() == [7.0, 7.0]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "i >= 0 ? A(i - 1) : 0",
+        "M(i) ? A(i + 1) : 0",
+        "(M(i) ? A(i + 1) : 0) + (i > 0 ? A(i - 1) : 0)",
+        "M(i) ? (i > 5 ? 0 : A(i + 1)) : 0",
+        "M(i) ? A(5) : 0",
+    ],
+)
+def test_a_read_out_of_bounds_while_its_guard_is_true_is_refused(value: str) -> None:
+    mask = np.array([True, False, True])
+    with pytest.raises(
+        TcError, match=r"subscript 0 of 'A' is (-1|3|5), outside its 3"
+    ) as error:
+        run("float(N) A, bool(N) M", f"Y(i) = {value} where i in 0:N", A=normal(3), M=mask)
+    assert error.value.code == "TC47"
+    assert error.value.span is not None
+
+
+def test_a_read_out_of_bounds_under_a_mask_of_data() -> None:
+    mask, a = np.array([True, True, False]), normal(3)
+    y = run("float(N) A, bool(N) M", "Y(i) = M(i) ? A(i + 1) : 7 where i in 0:N", A=a, M=mask)
+    assert y.tolist() == [a[1], a[2], 7.0]
+
+
+def test_a_read_below_two_ternaries_is_needed_only_where_both_choose_it() -> None:
+    value = "M(i) ? (i < 1 ? 3 : (i < 2 ? A(i - 1) : A(i - 3))) : 5"
+    mask, a = np.array([False, True, False]), normal(3)
+    y = run("float(N) A, bool(N) M", f"Y(i) = {value} where i in 0:N", A=a, M=mask)
+    assert y.tolist() == [5.0, a[0], 5.0]
+
+
 def test_gather_and_masks() -> None:
     x, index = normal(5, 3), np.array([[4, 0], [-1, 2]], np.int64)
     y = run(
