@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -244,18 +244,23 @@ def _among(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise OptionError(f"no {name} {value!r}; {plural} are {', '.join(choices)}")
 
 
-def parse_dims(texts: list[str]) -> dict[str, int]:
+def parse_sizes(flag: str, texts: Sequence[str]) -> dict[str, int]:
     """``["N=8", "S=128"]`` as a mapping.
 
+    Args:
+        flag: What the items were given with.
+        texts: The items.
+
     Raises:
-        OptionError: An item is not ``NAME=NUMBER``.
+        OptionError: An item is not ``NAME=NUMBER``, or a name has two numbers.
     """
     sizes: dict[str, int] = {}
     for text in texts:
         name, equals, number = text.partition("=")
         if not (name and equals and number.isdigit()):
-            raise OptionError(f"--dim {text!r} is not NAME=NUMBER, for example --dim N=8")
-        sizes[name] = int(number)
+            raise OptionError(f"{flag} {text!r} is not NAME=NUMBER, for example {flag} N=8")
+        if sizes.setdefault(name, int(number)) != int(number):
+            raise OptionError(f"{flag} {text}: {name} is {sizes[name]} already")
     return sizes
 
 

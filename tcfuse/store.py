@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcfuse.debug import cache_dir
+from tcfuse.errors import InputError
 
 Record: TypeAlias = dict[str, Any]
 
@@ -68,6 +69,20 @@ class Store:
                 shutil.rmtree(folder, ignore_errors=True)
             else:
                 folder.unlink(missing_ok=True)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that a person named; a byte order mark is no part of it.
+
+    Raises:
+        InputError: The file cannot be read, or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: cannot be read: it is not UTF-8 text") from None
 
 
 def write_atomically(path: Path, data: bytes) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 
 from tcfuse import debug
+from tcfuse.cli import main
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -42,6 +43,19 @@ def golden(request: pytest.FixtureRequest) -> Callable[[object, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def tcfuse(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run one command line: status, standard output, standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        status = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return call
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,7 +13,6 @@ import onnx_ir as ir
 import pytest
 
 from models import chain, gelu
-from tcfuse.cli import main
 from tcfuse.knob import flag_of, knobs_of
 from tcfuse.options import MappingOptions
 
@@ -31,19 +30,6 @@ COMMANDS = (
     "cache",
     "doctor",
 )
-
-
-@pytest.fixture
-def tcfuse(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run one command line: status, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return call
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from tcfuse.knob import flag_of, knob, knobs_of, table
 from tcfuse.options import (
     MappingOptions,
     OptimizeOptions,
-    parse_dims,
     parse_shapes,
+    parse_sizes,
     search_space,
 )
 
@@ -130,7 +130,7 @@ def test_numerics_reach_the_kernels():
 
 
 def test_sizes_are_parsed():
-    assert parse_dims(["N=8", "batch_size=1"]) == {"N": 8, "batch_size": 1}
+    assert parse_sizes("--dim", ["N=8", "batch_size=1"]) == {"N": 8, "batch_size": 1}
     assert parse_shapes(["x:1,3", "a:b:2", "scalar:"]) == {
         "x": (1, 3),
         "a:b": (2,),
@@ -141,7 +141,7 @@ def test_sizes_are_parsed():
 @pytest.mark.parametrize("text", ["N", "N=", "=3", "N=x", "N=-1", "N=1.5"])
 def test_a_bad_size_is_refused(text: str):
     with pytest.raises(OptionError, match="is not NAME=NUMBER"):
-        parse_dims([text])
+        parse_sizes("--dim", [text])
 
 
 @pytest.mark.parametrize("text", ["x", ":1,2", "x:1,,2", "x:a", "x:-1"])

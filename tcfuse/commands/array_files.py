@@ -37,14 +37,19 @@ def read_arrays(texts: Sequence[str], checked: CheckedDef, seed: int) -> dict[st
     needed = (*checked.inputs, *checked.inout)
     rng = np.random.default_rng(seed)
     found: dict[str, np.ndarray] = {}
+    named: dict[str, np.ndarray] = {}
     for text in texts:
         name, equals, source = text.partition("=")
         if not equals:
             found |= {n: a for n, a in _archive(Path(text)).items() if n in needed}
         elif name not in needed:
             raise OptionError(f"-i {text}: no input {name!r}; inputs are {', '.join(needed)}")
+        elif not source or name in named:
+            what = f"the input {name} is given twice" if source else f"no file for {name}"
+            raise OptionError(f"-i {text}: {what}; use {EXAMPLES}")
         else:
-            found[name] = _array(source, checked.tensors[name], rng)
+            named[name] = _array(source, checked.tensors[name], rng)
+    found |= named  # one that is named is not the archive's
     missing = [name for name in needed if name not in found]
     if missing:
         name = missing[0]
@@ -106,6 +111,8 @@ def _load(path: Path) -> np.ndarray | dict[str, np.ndarray]:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         reason = " ".join(str(error).split())
+        if "pickle" in reason:
+            reason = "it holds no plain numbers, and what it may hold would be executed"
         raise InputError(f"{path}: is no .npy or .npz file: {reason}") from None
 
 
@@ -118,15 +125,17 @@ def targets_of(texts: Sequence[str], outputs: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for text in texts:
         name, equals, path = text.partition("=")
-        if not equals and text.endswith(".npz"):
-            found[""] = Path(text)
-        elif not equals and len(outputs) == 1:
-            found[outputs[0]] = Path(text)
-        elif name in outputs and path:
-            found[name] = Path(path)
-        else:
+        archive = not equals and text.endswith(".npz")
+        if not equals:
+            name, path = "" if archive or len(outputs) > 1 else outputs[0], text
+        if not path or not (archive or name in outputs):
             known = ", ".join(outputs)
             raise OptionError(f"-o {text}: write NAME=FILE.npy; outputs are {known}")
+        if name in found:
+            raise OptionError(
+                f"-o {text}: {name or 'the archive'} goes to {found[name]} already"
+            )
+        found[name] = Path(path)
     return found
 
 

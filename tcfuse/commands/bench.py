@@ -9,7 +9,7 @@ import onnx_ir as ir
 from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
 from tcfuse.graph.load import load_model
-from tcfuse.options import parse_dims, parse_shapes
+from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.manifest import library_path
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
@@ -30,7 +30,7 @@ def run(
     for file in filter(None, (path, vs)):
         if not file.is_file():
             raise InputError(f"{file}: no such file")
-    wishes = Wishes(parse_dims(dims), parse_shapes(input_shapes))
+    wishes = Wishes(parse_sizes("--dim", dims), parse_shapes(input_shapes))
     model = load_model(path)
     original = model if vs is None else load_model(vs)
     wishes.check(original)

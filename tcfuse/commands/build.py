@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.commands.progress import print_table, progress
-from tcfuse.commands.tc_file import chosen, definitions_of, parse_sizes, warn
+from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.errors import InputError, OptionError
-from tcfuse.options import MappingOptions
+from tcfuse.options import MappingOptions, parse_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,11 @@ def run(
     from tcfuse.layers.describe import signature
 
     domain, prefix, renamed = naming
-    sizes = parse_sizes(order.sizes)
+    sizes = parse_sizes("--size", order.sizes)
     options = BuildOptions(domain, prefix, parse_names(renamed), mapping, sizes, *switches)
     definitions = definitions_of(order.file, sizes, mapping)
-    wanted = tuple(chosen(definitions, name) for name in order.functions) or definitions
+    names = dict.fromkeys(order.functions)
+    wanted = tuple(chosen(definitions, name) for name in names) or definitions
     if not order.quiet:
         warn(wanted)
     with progress(order.quiet) as show:
@@ -83,12 +84,14 @@ def parse_names(texts: Sequence[str]) -> dict[str, str]:
     """``["softmax=Softmax"]`` as a mapping.
 
     Raises:
-        OptionError: An item is not ``OLD=NEW``.
+        OptionError: An item is not ``OLD=NEW``, or one name is given twice.
     """
     names: dict[str, str] = {}
     for text in texts:
         old, _, new = text.partition("=")
         if not (old and new):
             raise OptionError(f"--name {text!r} is not OLD=NEW, for example --name f=MyLayer")
+        if old in names:
+            raise OptionError(f"--name {text}: {old} is already called {names[old]}")
         names[old] = new
     return names

@@ -16,9 +16,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tcfuse.errors import InputError, OptionError
+from tcfuse.errors import OptionError
 from tcfuse.knob import Knob, flag_of, knobs_of
 from tcfuse.options import MappingOptions
+from tcfuse.store import read_text
 
 FILE = "mapping"
 HELP = "help_knobs"
@@ -74,11 +75,11 @@ def mapping_of(file: Path | None, texts: Mapping[str, Any]) -> MappingOptions:
 
 
 def _read(file: Path) -> MappingOptions:
+    text = read_text(file)
     try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: {error}") from None
-    return MappingOptions.from_json(text)
+        return MappingOptions.from_json(text)
+    except OptionError as error:
+        raise OptionError(f"{file}: {error}") from None
 
 
 def _parameter(name: str, annotation: object) -> inspect.Parameter:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
-from tcfuse.options import parse_dims, parse_shapes
+from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.manifest import RegionReport, Report
 from tcfuse.store import write_atomically
 
@@ -39,7 +39,11 @@ def run(
     """Optimize, save, print the table; the exit status."""
     from tcfuse.pipeline import optimize
 
-    chosen = {**options, "dim": parse_dims(dims), "input_shapes": parse_shapes(input_shapes)}
+    chosen = {
+        **options,
+        "dim": parse_sizes("--dim", dims),
+        "input_shapes": parse_shapes(input_shapes),
+    }
     if order.target.suffix != ".onnx":
         raise InputError(f"{order.target}: the output must end in .onnx")
     if order.target.resolve() == order.model.resolve():

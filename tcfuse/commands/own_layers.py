@@ -111,7 +111,7 @@ def run(
     size: Size = None,
     numerics: Numerics = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads to use.")] = 1,
-    seed: Annotated[int, typer.Option(help="Of random inputs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of random inputs.")] = 0,
     time: Annotated[bool, typer.Option("--time", help="Print the median time of a call.")] = (
         False
     ),

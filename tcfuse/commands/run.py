@@ -12,11 +12,11 @@ import numpy as np
 
 from tcfuse.commands.array_files import read_arrays, targets_of, write_outputs
 from tcfuse.commands.progress import print_lines, print_table, progress
-from tcfuse.commands.tc_file import chosen, definitions_of, parse_sizes, warn
+from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.layers.compiling import Settings
 from tcfuse.layers.layer import Layer
 from tcfuse.layers.sample import error_of, run_on
-from tcfuse.options import MappingOptions
+from tcfuse.options import MappingOptions, parse_sizes
 from tcfuse.tc.checked import CheckedDef
 
 BLOCK_SECONDS = 0.02
@@ -53,7 +53,7 @@ def run(
         asked: Whether to time it, and whether to compare it with the definition.
         quiet: Print no more than what was asked for.
     """
-    sizes = parse_sizes(order.sizes)
+    sizes = parse_sizes("--size", order.sizes)
     checked = chosen(definitions_of(order.file, sizes, mapping), order.function)
     files = targets_of(order.outputs, checked.outputs)
     given = read_arrays(order.inputs, checked, order.seed)

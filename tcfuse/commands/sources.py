@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tcfuse.errors import InputError
+from tcfuse.store import read_text
 
 STDIN = Path("-")
 
@@ -18,14 +19,14 @@ def read_sources(paths: Sequence[Path]) -> Iterator[tuple[Path, str]]:
         InputError: A file cannot be read.
     """
     for path in paths:
-        try:
-            if path == STDIN:
-                yield path, sys.stdin.read()
-            else:
-                yield path, path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise InputError(f"cannot read {path}: {reason}") from error
+        yield path, _standard_input() if path == STDIN else read_text(path)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read().removeprefix("\ufeff")
+    except (OSError, UnicodeDecodeError):
+        raise InputError("standard input cannot be read, or is not UTF-8 text") from None
 
 
 def shown(path: Path) -> str:

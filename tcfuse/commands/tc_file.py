@@ -61,18 +61,3 @@ def chosen(definitions: Sequence[CheckedDef], name: str | None) -> CheckedDef:
         return definitions[0]
     known = ", ".join(checked.definition.name for checked in definitions)
     raise OptionError(f"say which definition with -f: {known}")
-
-
-def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
-    """``["N=8"]`` as a mapping.
-
-    Raises:
-        OptionError: An item is not ``NAME=NUMBER``.
-    """
-    sizes: dict[str, int] = {}
-    for text in texts:
-        name, _, number = text.partition("=")
-        if not (name and number.isdigit()):
-            raise OptionError(f"--size {text!r} is not NAME=NUMBER, for example --size N=8")
-        sizes[name] = int(number)
-    return sizes

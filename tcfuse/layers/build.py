@@ -29,6 +29,7 @@ from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.checked import CheckedDef
 
 Show = Callable[[str], None]
+TAKEN_DOMAINS = ("ai.onnx", "com.microsoft")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def build_layers(
     """
     options = options or BuildOptions()
     names = operator_names([c.definition.name for c in definitions], options)
-    domain = options.domain or f"tcfuse.{re.sub('[^A-Za-z0-9_.-]', '_', target.name)}"
+    domain = operator_domain(target.name, options)
     kernels, failed = _compile(definitions, options, show)
     if not kernels:
         reasons = "; ".join(failed.values()) or "there is no definition"
@@ -119,6 +120,22 @@ def build_layers(
         raise InputError(f"{target}: cannot be written: {reason}") from None
     library, document = _with(target, ".so"), _with(target, ".md")
     return Built(library, document, models, operators, failed, errors)
+
+
+def operator_domain(target: str, options: BuildOptions) -> str:
+    """The domain of the operators; it may not be one in which ONNX Runtime has its own.
+
+    Raises:
+        OptionError: It is no domain, or taken.
+    """
+    domain = options.domain
+    if domain is None:
+        return f"tcfuse.{re.sub('[^A-Za-z0-9_.-]', '_', target)}"
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", domain):
+        raise OptionError(f"{domain!r} is no domain; letters, digits and . _ - make one")
+    if domain.startswith(TAKEN_DOMAINS):
+        raise OptionError(f"the domain {domain} has operators already; choose another")
+    return domain
 
 
 def operator_names(definitions: Sequence[str], options: BuildOptions) -> dict[str, str]:

@@ -57,6 +57,8 @@ def compile_definition(
         UnsupportedError: It is beyond the compiler; the sentence names the definition.
     """
     name = checked.definition.name
+    if not checked.outputs:
+        raise UnsupportedError(f"{name}: it returns nothing, so there is nothing to compute")
     try:
         form = kernel_form(checked)
         ready = check(form.definition, sizes=form.interface.sizes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from tcfuse.errors import InputError, OptionError
 from tcfuse.layers.compiling import Settings, fixes_in_text
 from tcfuse.layers.layer import Layer
 from tcfuse.options import MappingOptions
+from tcfuse.store import read_text
 from tcfuse.tc.fixing import check_with_sizes
 from tcfuse.tc.parser import parse_file
 
@@ -88,13 +90,13 @@ def define(
         TcError: The text is ill-formed; the message points at the place.
         OptionError: There is no such knob, size or number of threads.
     """
-    if threads < 1:
-        raise OptionError(f"threads is {threads}; at least one runs a kernel")
+    if not isinstance(threads, int) or threads < 1:
+        raise OptionError(f"threads is {threads!r}; a number of at least one runs a kernel")
     if options is not None and knobs:
         raise OptionError(f"give either options= or single knobs ({', '.join(knobs)})")
     chosen = options or MappingOptions.of(knobs)
     source, filename = read(text)
-    settings = Settings(chosen, threads, quiet, sizes or {})
+    settings = Settings(chosen, threads, quiet, _whole(sizes or {}))
     parsed = parse_file(source, filename)
     definitions = check_with_sizes(parsed, settings.sizes, shown=fixes_in_text(chosen))
     findings = [f for c in definitions for f in c.warnings if f.severity == "warning"]
@@ -107,17 +109,24 @@ def read(text: str | Path) -> tuple[str, str]:
     """The text of definitions and the name of the file it came from.
 
     Raises:
-        InputError: The file cannot be read, or the text is the name of one.
+        InputError: It is neither text nor a path, the text is the name of a file, or the file
+            cannot be read.
     """
+    if isinstance(text, Path):
+        return read_text(text), str(text)
     if isinstance(text, str):
         if text.endswith(".tc") and "\n" not in text:
             raise InputError(f"{text!r} is no definition; for a file pass Path({text!r})")
-        return text, "<tc>"
+        return text.removeprefix("\ufeff"), "<tc>"
+    raise InputError(f"a definition is text or the Path of a file, not {type(text).__name__}")
+
+
+def _whole(sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes as plain numbers."""
     try:
-        return text.read_text(encoding="utf-8"), str(text)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InputError(f"{text}: cannot be read: {reason}") from None
+        return {name: operator.index(value) for name, value in sizes.items()}
+    except (AttributeError, TypeError):
+        raise OptionError(f"sizes is {sizes!r}; it gives names whole numbers") from None
 
 
 def _unknown(name: str, known: Mapping[str, Layer]) -> str:

@@ -86,4 +86,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, capsys, content: by
     if content is not None:
         path.write_bytes(content)
     assert main(["check", str(path)]) == 1
-    assert f"cannot read {path}" in capsys.readouterr().err
+    assert f"{path}: cannot be read: " in capsys.readouterr().err

@@ -11,26 +11,12 @@ import numpy as np
 import pytest
 
 from tcfuse import debug
-from tcfuse.cli import main
 from tests.layers.definitions import TEXT
 
 pytestmark = pytest.mark.compiler
 
 Call = Callable[..., tuple[int, str, str]]
 BAD = "def f(float(N) X) -> (Y) { Y(i) = Z(i) }"
-
-
-@pytest.fixture
-def tcfuse(capsys: pytest.CaptureFixture[str]) -> Call:
-    """Run one command line: status, standard output, standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        capsys.readouterr()
-        status = main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return status, out, err
-
-    return call
 
 
 @pytest.fixture
@@ -136,6 +122,15 @@ def test_run_executes_nothing_from_a_file(tcfuse: Call, layers: Path):
         (("-f", "ramp"), 1, "P"),
         (("-f", "ramp", "--size", "P"), 2, "--size 'P' is not NAME=NUMBER"),
         (("-f", "softmax", "-i", "I=x.npy", "--unroll", "many"), 2, "--unroll many"),
+        (("-f", "softmax", "-i", "I="), 2, "-i I=: no file for I"),
+        (("-f", "softmax", "-i", "I=x.npy", "-i", "I=x.npy"), 2, "the input I is given twice"),
+        (("-f", "softmax", "-i", "I=x.npy", "-o", "a", "-o", "O=b"), 2, "O goes to a already"),
+        (("-f", "softmax", "-i", "I=x.npy", "-o", "Z=z.npz"), 2, "outputs are O"),
+        (("-f", "softmax", "--size", "N=3", "--size", "N=4"), 2, "--size N=4: N is 3 already"),
+        (("-f", "softmax", "-i", "I=random:3,4", "--seed", "-1"), 2, "--seed"),
+        (("-f", "softmax", "--mapping", "none.json"), 1, "none.json: cannot be read: No such"),
+        (("-f", "softmax", "--mapping", "x.npy"), 1, "x.npy: cannot be read: it is not UTF-8"),
+        (("-f", "softmax", "--mapping", "layers.tc"), 2, "layers.tc: the knobs are not JSON"),
     ],
 )  # fmt: skip
 def test_run_says_what_is_wrong(tcfuse: Call, layers: Path, arguments, status, message):
@@ -191,6 +186,26 @@ def test_build_prints_its_operators(tcfuse: Call, layers: Path):
     assert Path("new/own/Mysoftmax.onnx").is_file()
 
 
+@pytest.mark.ort
+def test_a_definition_that_is_named_twice_is_built_once(tcfuse: Call, layers: Path):
+    pytest.importorskip("onnxruntime")
+    named = ("-f", "softmax", "-f", "softmax", "--no-verify")
+    status, out, _ = tcfuse("build", layers, *named, "-o", "twice")
+    assert status == 0
+    assert "twice.so: 1 operator, " in out
+
+
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b""])
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n"])
+def test_files_of_other_editors_are_read(
+    tcfuse: Call, layers: Path, before: bytes, line_end: bytes
+):
+    text = TEXT.replace("  ", "\t").encode()
+    layers.write_bytes(before + text.replace(b"\n", line_end))
+    given = ("-f", "softmax", "-i", "I=x.npy", "-o", "y.npy")
+    assert tcfuse("run", layers, *given) == (0, "", "")
+
+
 def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
     layers.write_text(
         "def good(float(N) X) -> (Y) { Y(i) = X(i) + 1 }"
@@ -224,11 +239,21 @@ def test_warnings_are_shown(tcfuse: Call, layers: Path, monkeypatch: pytest.Monk
     [
         (TEXT, ("-f", "relu"), 1, "no definition 'relu'"),
         (TEXT, ("--name", "softmax"), 2, "--name 'softmax' is not OLD=NEW"),
+        (
+            TEXT,
+            ("--name", "add=a", "--name", "add=b"),
+            2,
+            "--name add=b: add is already called a",
+        ),
+        (TEXT, ("--domain", "a b"), 2, "'a b' is no domain"),
+        (TEXT, ("--domain", ""), 2, "'' is no domain"),
+        (TEXT, ("--domain", "ai.onnx.ml"), 2, "the domain ai.onnx.ml has operators already"),
+        ("def f(float(N) X) -> () { Y(i) = X(i) }", (), 1, "f: it returns nothing"),
         (TEXT, ("-o", "x.npy"), 1, "a file is in the way"),
         (TEXT, ("-o", "x.npy/deep"), 1, "x.npy/deep: cannot be written"),
         (BAD, (), 1, "layers.tc:1:35: error: "),
         ("# nothing", (), 1, "layers.tc: there is no definition in it"),
-        ("\udcff", (), 1, "cannot read layers.tc"),
+        ("\udcff", (), 1, "layers.tc: cannot be read: it is not UTF-8 text"),
     ],
 )
 def test_build_says_what_is_wrong(

@@ -382,6 +382,15 @@ def test_options_that_are_none():
         tcfuse.define(TEXT, sizes={"Q": 3})
     with pytest.raises(OptionError, match="size N is -1"):
         tcfuse.define(TEXT, sizes={"N": -1})
+    with pytest.raises(
+        OptionError, match=r"sizes is \{'N': 2.5\}; it gives names whole numbers"
+    ):
+        tcfuse.define(TEXT, sizes={"N": 2.5})  # type: ignore[dict-item]
+    with pytest.raises(OptionError, match="threads is 'two'"):
+        tcfuse.define(TEXT, threads="two")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a definition is text or the Path of a file, not int"):
+        tcfuse.define(7)  # type: ignore[arg-type]
+    assert "softmax" in tcfuse.define(TEXT, sizes={"N": np.int64(3)}, quiet=True)  # type: ignore[dict-item]
 
 
 def test_a_file(tmp_path: Path):
