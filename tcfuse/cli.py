@@ -20,6 +20,7 @@ import typer
 
 from tcfuse import debug
 from tcfuse.commands import own_layers, tc_texts
+from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
 from tcfuse.options import MappingOptions
@@ -81,13 +82,8 @@ def _options(
     pass
 
 
-def _examples(*lines: str) -> str:
-    """The examples at the end of a command's help, one a line (what the backspace asks for)."""
-    return "Examples:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)
-
-
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "tcfuse optimize model.onnx",
         "tcfuse optimize bert.onnx -o fast.onnx --dim batch=8 --dim seq=128",
         "tcfuse optimize net.onnx --input-shapes x:1,3,224,224 --report-json report.json",
@@ -132,7 +128,7 @@ def optimize(
     return run(order, options, dim or [], input_shapes or [])
 
 
-@app.command(epilog=_examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v"))
+@app.command(epilog=examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v"))
 def explain(model: Model, numerics: Numerics = "default", verbose: Verbose = 0) -> int:
     """Say what each region is, and why each other node was left alone."""
     from tcfuse.commands.explain import run
@@ -141,7 +137,7 @@ def explain(model: Model, numerics: Numerics = "default", verbose: Verbose = 0) 
     return run(model, numerics)
 
 
-@app.command(epilog=_examples("tcfuse verify model.tcfuse.onnx"))
+@app.command(epilog=examples("tcfuse verify model.tcfuse.onnx"))
 def verify(model: Optimized, verbose: Verbose = 0, quiet: Quiet = False) -> int:
     """Run every kernel of an optimized model against the original operators, here and now."""
     from tcfuse.commands.verify import run
@@ -151,7 +147,7 @@ def verify(model: Optimized, verbose: Verbose = 0, quiet: Quiet = False) -> int:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "tcfuse bench model.tcfuse.onnx",
         "tcfuse bench fast.onnx --vs model.onnx --threads 2 --dim batch=8",
     )
@@ -174,7 +170,7 @@ def bench(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         "tcfuse show --stage proof layers.tc --kernel softmax",
         "tcfuse show --stage source --kernel softmax_3f2a91c0 model.tcfuse.onnx",
     )
@@ -194,7 +190,7 @@ def show(
     return run(model, stage, kernel)
 
 
-@app.command(epilog=_examples("tcfuse ops", "tcfuse ops --new Mish"))
+@app.command(epilog=examples("tcfuse ops", "tcfuse ops --new Mish"))
 def ops(
     new: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the stub of a new definition.")
@@ -206,7 +202,7 @@ def ops(
     return run(new)
 
 
-@cache.command("info", epilog=_examples("tcfuse cache info"))
+@cache.command("info", epilog=examples("tcfuse cache info"))
 def cache_info() -> int:
     """Say where the cache is and how large."""
     from tcfuse.commands.cache import info
@@ -214,7 +210,7 @@ def cache_info() -> int:
     return info()
 
 
-@cache.command("clear", epilog=_examples("tcfuse cache clear"))
+@cache.command("clear", epilog=examples("tcfuse cache clear"))
 def cache_clear() -> int:
     """Delete everything in the cache."""
     from tcfuse.commands.cache import clear
@@ -222,7 +218,7 @@ def cache_clear() -> int:
     return clear()
 
 
-@app.command(epilog=_examples("tcfuse doctor"))
+@app.command(epilog=examples("tcfuse doctor"))
 def doctor() -> int:
     """Check that everything tcfuse needs is here and works."""
     from tcfuse.commands.doctor import run

@@ -21,7 +21,7 @@ from tcfuse.errors import InputError
 
 Record: TypeAlias = dict[str, Any]
 
-SOURCE_SUFFIXES = (".py", ".c", ".h", ".hpp", ".j2")
+SOURCE_SUFFIXES = (".py", ".c", ".h", ".hpp")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.options import MappingOptions
 
@@ -31,16 +32,16 @@ Numerics = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    examples = (
+    epilog = examples(
         "tcfuse build layers.tc -o layers",
         "tcfuse build layers.tc -f softmax --domain my.domain --prefix My",
     )
-    app.command(epilog=_examples(*examples))(with_knobs(build))
-    examples = (
+    app.command(epilog=epilog)(with_knobs(build))
+    epilog = examples(
         "tcfuse run layers.tc -f softmax -i X=x.npy -o Y=y.npy",
         "tcfuse run layers.tc -f softmax -i X=random:128,1000 --time --compare",
     )
-    app.command(epilog=_examples(*examples))(with_knobs(run))
+    app.command(epilog=epilog)(with_knobs(run))
 
 
 def build(
@@ -139,8 +140,3 @@ def with_numerics(mapping: MappingOptions, numerics: str | None) -> MappingOptio
     from dataclasses import replace
 
     return mapping if numerics is None else replace(mapping, numerics=numerics)
-
-
-def _examples(*lines: str) -> str:
-    """The examples at the end of a command's help, one a line (what the backspace asks for)."""
-    return "Examples:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)

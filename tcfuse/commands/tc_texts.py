@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tcfuse.commands.examples import examples
+
 Files = Annotated[
     list[Path],
     typer.Argument(
@@ -19,10 +21,10 @@ Files = Annotated[
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    examples = _examples("tcfuse check layers.tc", "tcfuse check --json - < layers.tc")
-    app.command(epilog=examples)(check)
-    examples = _examples("tcfuse fmt layers.tc", "tcfuse fmt --check --diff layers.tc")
-    app.command(epilog=examples)(fmt)
+    epilog = examples("tcfuse check layers.tc", "tcfuse check --json - < layers.tc")
+    app.command(epilog=epilog)(check)
+    epilog = examples("tcfuse fmt layers.tc", "tcfuse fmt --check --diff layers.tc")
+    app.command(epilog=epilog)(fmt)
 
 
 def check(
@@ -54,8 +56,3 @@ def fmt(
     from tcfuse.commands.fmt import run
 
     return run(files, check=check, diff=diff)
-
-
-def _examples(*lines: str) -> str:
-    """The examples at the end of a command's help, one a line (what the backspace asks for)."""
-    return "Examples:\n\n\b\n" + "\n".join(f"  {line}" for line in lines)

@@ -22,7 +22,8 @@ from tcfuse.tc.ast import (
 )
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.parser import parse_expr
-from tcfuse.tc.rebuild import rebuild
+from tcfuse.tc.rebuild import rebuild_statement
+from tcfuse.tc.rename import free_name
 from tcfuse.types import Size, TensorType
 
 
@@ -37,7 +38,7 @@ def with_accumulators(checked: CheckedDef) -> CheckedDef:
         if item.comprehension.assign.is_reduction and (
             target in returned or kind.dtype.is_half
         ):
-            names[target] = names.get(target) or _free_name(
+            names[target] = names.get(target) or free_name(
                 f"{target}_acc", {*types, *names.values()}
             )
     if not names:
@@ -72,18 +73,11 @@ def with_registers(checked: CheckedDef, tensors: Collection[str]) -> CheckedDef:
         if written.tensor not in tensors:
             statements.append(item)
             continue
-        name = _free_name(f"{written.tensor}_acc", types)
+        name = free_name(f"{written.tensor}_acc", types)
         types[name] = types[written.tensor]
         statements.append(replace(item, comprehension=replace(written, tensor=name)))
         statements.append(_copy(item, name, types[name].shape))
     return replace(checked, statements=tuple(statements), tensors=types)
-
-
-def _free_name(wanted: str, taken: Collection[str]) -> str:
-    """``wanted``, or that with underscores."""
-    while wanted in taken:
-        wanted += "_"
-    return wanted
 
 
 def _renamed(
@@ -98,10 +92,7 @@ def _renamed(
 
     written = item.comprehension
     changed = replace(
-        written,
-        tensor=names.get(written.tensor, written.tensor),
-        value=rebuild(written.value, swap),
-        lets=tuple(replace(let, value=rebuild(let.value, swap)) for let in written.lets),
+        rebuild_statement(written, swap), tensor=names.get(written.tensor, written.tensor)
     )
     return replace(item, comprehension=changed)
 

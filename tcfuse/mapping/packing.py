@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from tcfuse.mapping.contraction import Contraction
 from tcfuse.tc.ast import Access, AssignKind, Comprehension, Expr, Var
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
-from tcfuse.tc.rebuild import rebuild
+from tcfuse.tc.rebuild import rebuild_statement
+from tcfuse.tc.rename import free_name
 from tcfuse.types import TensorType
 
 
@@ -57,7 +58,7 @@ def with_copies(
         position = int(name.removeprefix("S"))
         item = statements[position]
         for access in contraction.packed:
-            copied = _fresh(f"{access.tensor}_packed", types)
+            copied = free_name(f"{access.tensor}_packed", types)
             copy = _copy(item, access, contraction.lanes, copied)
             types[copied] = _copied_type(checked.tensors[access.tensor], access, copy)
             sources.setdefault(name, []).append(len(copies))
@@ -74,12 +75,6 @@ def with_copies(
         for name, contraction in chosen.items()
     )
     return replace(checked, statements=(*copies, *statements), tensors=types), nests
-
-
-def _fresh(name: str, taken: Mapping[str, object]) -> str:
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _copy(item: CheckedStatement, access: Access, lanes: str, name: str) -> CheckedStatement:
@@ -108,7 +103,4 @@ def _reading(item: CheckedStatement, access: Access, copy: Comprehension) -> Che
     def swap(node: Expr) -> Expr:
         return copied if node == access else node
 
-    written = item.comprehension
-    lets = tuple(replace(let, value=rebuild(let.value, swap)) for let in written.lets)
-    changed = replace(written, value=rebuild(written.value, swap), lets=lets)
-    return replace(item, comprehension=changed)
+    return replace(item, comprehension=rebuild_statement(item.comprehension, swap))

@@ -17,8 +17,9 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.transforms import joined, member
-from tcfuse.poly.tree import Band, Domain, Mark, Sequence, Tree
+from tcfuse.poly.sharing import in_one_phase, shared_loops, touched
+from tcfuse.poly.transforms import joined
+from tcfuse.poly.tree import Domain
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,6 @@ class Cells:
 
     kept: tuple[int, ...]
     lanes: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Loop:
-    row: isl.MultiUnionPwAff
-    marks: frozenset[str]
 
 
 def check_cells(
@@ -62,14 +57,14 @@ def check_cells(
 def _check(
     scop: Scop, dependences: Dependences, tree: Domain, tensor: str, storage: Cells
 ) -> None:
-    touched = _accesses(scop, tensor)
-    users = {m.get_tuple_name(isl.dim_type.in_) for m in isl.maps_of(touched)}
+    elements = touched(scop, tensor)
+    users = {m.get_tuple_name(isl.dim_type.in_) for m in isl.maps_of(elements)}
     # false dependences too: whoever overwrites an element must find it in the same place
-    pairs = dependences.all.intersect(touched.apply_range(touched.reverse()))
-    if not _in_one_phase(tree.child, users):
+    pairs = dependences.all.intersect(elements.apply_range(elements.reverse()))
+    if not in_one_phase(tree.child, users):
         raise UnsupportedError(f"{tensor} is needed by another part of the kernel")
     place: list[isl.MultiUnionPwAff] = []  # the loops whose iterations use the cells again
-    for loop in _common_loops(tree.child, users, frozenset()):
+    for loop in shared_loops(tree.child, users):
         inside = pairs.eq_at_multi_union_pw_aff(loop.row)
         travels = not pairs.subtract(inside).is_empty()
         if travels and "parallel" in loop.marks:
@@ -78,16 +73,16 @@ def _check(
         if travels or shared or ("block" in loop.marks and storage.kept):
             break
         place.append(loop.row)
-    if not _elements(touched, place, storage.kept).is_single_valued():
+    if not _in_cells(elements, place, storage.kept).is_single_valued():
         raise UnsupportedError(f"two values of {tensor} would share a cell")
 
 
-def _elements(
-    touched: isl.UnionMap, place: list[isl.MultiUnionPwAff], kept: tuple[int, ...]
+def _in_cells(
+    elements: isl.UnionMap, place: list[isl.MultiUnionPwAff], kept: tuple[int, ...]
 ) -> isl.UnionMap:
     """From each iteration of ``place`` with each cell to the elements that are in it."""
-    total = isl.union_map(touched.get_ctx(), "{ }")
-    for access in isl.maps_of(touched):
+    total = isl.union_map(elements.get_ctx(), "{ }")
+    for access in isl.maps_of(elements):
         used = isl.UnionMap.from_map(access)
         cell_of = _cell_of(access, kept)
         if not place:
@@ -107,38 +102,3 @@ def _cell_of(access: isl.Map, kept: tuple[int, ...]) -> isl.UnionMap:
         if dimension not in kept:
             cell = cell.project_out(isl.dim_type.out, dimension, 1)
     return isl.UnionMap.from_map(cell.set_tuple_name(isl.dim_type.out, "cell"))
-
-
-def _accesses(scop: Scop, tensor: str) -> isl.UnionMap:
-    """Every instance that touches ``tensor`` with the element it touches."""
-    total = isl.union_map(scop.context, "{ }")
-    for union in (scop.reads, scop.writes):
-        for access in isl.maps_of(union.intersect_domain(scop.domain)):
-            if access.get_tuple_name(isl.dim_type.out) == f"T_{tensor}":
-                total = total.union(isl.UnionMap.from_map(access))
-    return total
-
-
-def _common_loops(tree: Tree, users: set[str], marks: frozenset[str]) -> list[_Loop]:
-    """The loops around all of ``users``, outermost first, with their marks."""
-    match tree:
-        case Mark(name, child):
-            return _common_loops(child, users, marks | {name.partition("=")[0]})
-        case Band():
-            own = [_Loop(member(tree, k), marks) for k in range(tree.depth)]
-            return [*own, *_common_loops(tree.child, users, frozenset())]
-        case Sequence(filters):
-            for f in filters:
-                if users <= set(f.statements):
-                    return _common_loops(f.child, users, frozenset())
-            return []
-        case _:
-            return []
-
-
-def _in_one_phase(tree: Tree, users: set[str]) -> bool:
-    """Whether no outermost sequence, whose parts run one after the other, divides ``users``."""
-    if not isinstance(tree, Sequence):
-        return True
-    parts = [f for f in tree.filters if users <= set(f.statements)]
-    return bool(parts) and _in_one_phase(parts[0].child, users)

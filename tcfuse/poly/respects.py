@@ -84,12 +84,11 @@ class _Walk:
         """Check ``node``, which runs the statements ``names``; its loops side by side."""
         match node:
             case Mark(name, child):
-                kind = name.partition("=")[0]
-                if kind in SILENT:
+                if node.kind in SILENT:
                     return self.visit(child, names, pairs, marks)
-                if kind not in SIDE_BY_SIDE:
+                if node.kind not in SIDE_BY_SIDE:
                     raise UnsupportedError(f"nothing is known of a loop marked {name!r}")
-                return self.visit(child, names, pairs, marks | {kind})
+                return self.visit(child, names, pairs, marks | {node.kind})
             case Band():
                 return self._band(node, names, pairs, marks)
             case Sequence(filters):

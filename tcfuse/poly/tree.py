@@ -75,10 +75,15 @@ class Sequence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mark:
-    """A mapping decision about the band below: ``parallel`` or ``lanes``."""
+    """A mapping decision about the band below: ``parallel``, ``lanes``, ``block=6``."""
 
     name: str
     child: Tree
+
+    @property
+    def kind(self) -> str:
+        """The name without what it is set to."""
+        return self.name.partition("=")[0]
 
 
 Tree: TypeAlias = Leaf | Domain | Band | Sequence | Filter | Mark

@@ -6,23 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcfuse.errors import OptionError
-from tcfuse.tc.ast import (
-    Access,
-    Binary,
-    Call,
-    Cast,
-    Comprehension,
-    Const,
-    Def,
-    Expr,
-    Param,
-    Select,
-    Unary,
-    Var,
-    fold,
-)
+from tcfuse.tc.ast import Const, Def, Expr, Param, Var
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.linear import Linear, linear_of_size
+from tcfuse.tc.rebuild import rebuild_statement
 from tcfuse.tc.sema import check
 from tcfuse.types import Size, TensorType, size_names
 
@@ -72,11 +59,17 @@ def with_sizes(definition: Def, sizes: Mapping[str, int]) -> Def:
     """
     if not sizes:
         return definition
+
+    def rule(node: Expr) -> Expr:
+        if isinstance(node, Var) and node.name in sizes:
+            return Const(sizes[node.name], node.span)
+        return node
+
     return replace(
         definition,
         params=tuple(_param(param, sizes) for param in definition.params),
         returns=tuple(_param(param, sizes) for param in definition.returns),
-        body=tuple(_statement(statement, sizes) for statement in definition.body),
+        body=tuple(rebuild_statement(statement, rule) for statement in definition.body),
     )
 
 
@@ -94,38 +87,3 @@ def _size(size: Size, sizes: Mapping[str, int]) -> Size:
         if factor := form.coefficient(name):
             form = form.without(name) + Linear.of(factor * value)
     return form.size
-
-
-def _statement(statement: Comprehension, sizes: Mapping[str, int]) -> Comprehension:
-    return replace(
-        statement,
-        value=_expr(statement.value, sizes),
-        ranges=tuple(
-            replace(r, low=_expr(r.low, sizes), high=_expr(r.high, sizes))
-            for r in statement.ranges
-        ),
-        lets=tuple(replace(let, value=_expr(let.value, sizes)) for let in statement.lets),
-        exists=tuple(_expr(e, sizes) for e in statement.exists),
-    )
-
-
-def _expr(expr: Expr, sizes: Mapping[str, int]) -> Expr:
-    def combine(node: Expr, operands: tuple[Expr, ...]) -> Expr:
-        match node:
-            case Var(name) if name in sizes:
-                return Const(sizes[name], node.span)
-            case Access():
-                return replace(node, subscripts=operands)
-            case Call():
-                return replace(node, arguments=operands)
-            case Unary() | Cast():
-                return replace(node, operand=operands[0])
-            case Binary():
-                return replace(node, left=operands[0], right=operands[1])
-            case Select():
-                then, otherwise = operands[1:]
-                return replace(node, condition=operands[0], then=then, otherwise=otherwise)
-            case _:
-                return node
-
-    return fold(expr, combine)

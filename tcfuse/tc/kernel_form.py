@@ -41,6 +41,7 @@ from tcfuse.tc.limits import check_limits
 from tcfuse.tc.linear import Linear, linear_of, linear_of_size, nonnegative
 from tcfuse.tc.read_checks import Condition, Ranges, reads_inside
 from tcfuse.tc.rebase import Affine, rebased
+from tcfuse.tc.rename import free_name
 from tcfuse.tc.unparse import unparse_expr
 from tcfuse.tc.versions import Versions
 from tcfuse.types import TensorType, size_names
@@ -241,9 +242,7 @@ class _Builder:
 
     def name(self, wanted: str) -> str:
         """``wanted``, or something like it that is not taken."""
-        name = wanted
-        while name in self.taken:
-            name += "_"
+        name = free_name(wanted, self.taken)
         self.taken.add(name)
         return name
 

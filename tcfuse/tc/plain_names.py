@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import chain
 
 from tcfuse.interface import Interface, Port
-from tcfuse.tc.ast import Comprehension, Def, Expr, Param, Range, Var, post_order
-from tcfuse.tc.rebuild import rebuild
-from tcfuse.tc.rename import rename_text, rename_type
+from tcfuse.tc.ast import Comprehension, Def, Expr, Param, Var, post_order
+from tcfuse.tc.rebuild import rebuild_statement
+from tcfuse.tc.rename import free_name, rename_text, rename_type
 
 _ISL = """
     and ceil ceild exists false floor floord implies infinity infty max min mod nan not or rat
@@ -51,10 +51,7 @@ def plain_names(definition: Def, interface: Interface) -> tuple[Def, Interface]:
     for name in variables:
         if name in fixed or not (_is_own(name) if name in sizes else _is_isl(name)):
             continue
-        new = f"{name}_"
-        while new in variables or new in fixed:
-            new += "_"
-        names[name] = new
+        names[name] = free_name(f"{name}_", variables, fixed)
     if not names:
         return definition, interface
     return _renamed(definition, names), _renamed_interface(interface, names)
@@ -91,16 +88,11 @@ def _renamed(definition: Def, names: Mapping[str, str]) -> Def:
         return Var(names.get(node.name, node.name)) if isinstance(node, Var) else node
 
     def statement(s: Comprehension) -> Comprehension:
+        rebuilt = rebuild_statement(s, rule)
         return replace(
-            s,
+            rebuilt,
             indices=tuple(names.get(i, i) for i in s.indices),
-            value=rebuild(s.value, rule),
-            lets=tuple(replace(let, value=rebuild(let.value, rule)) for let in s.lets),
-            ranges=tuple(
-                Range(names.get(r.name, r.name), rebuild(r.low, rule), rebuild(r.high, rule))
-                for r in s.ranges
-            ),
-            exists=tuple(rebuild(e, rule) for e in s.exists),
+            ranges=tuple(replace(r, name=names.get(r.name, r.name)) for r in rebuilt.ranges),
         )
 
     def param(p: Param) -> Param:

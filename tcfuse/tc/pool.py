@@ -101,17 +101,17 @@ def with_children(node: Expr, operands: tuple[Expr, ...]) -> Expr:
         return node
     match node:
         case Access(tensor):
-            return Access(tensor, operands)
+            return Access(tensor, operands, node.span)
         case Call(function):
-            return Call(function, operands)
+            return Call(function, operands, node.span)
         case Unary(operator):
-            return Unary(operator, operands[0])
+            return Unary(operator, operands[0], node.span)
         case Binary(operator):
-            return Binary(operator, operands[0], operands[1])
+            return Binary(operator, operands[0], operands[1], node.span)
         case Cast(dtype):
-            return Cast(dtype, operands[0])
+            return Cast(dtype, operands[0], node.span)
         case Select():
-            return Select(operands[0], operands[1], operands[2])
+            return Select(operands[0], operands[1], operands[2], node.span)
         case Const() | Var():
             return node
 

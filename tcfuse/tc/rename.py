@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tcfuse.opdef import INDICES
 from tcfuse.tc.ast import Access, Comprehension, Expr, Range, Var
 from tcfuse.tc.pool import Pool
 from tcfuse.types import Size, TensorType
+
+
+def free_name(wanted: str, *taken: Container[str]) -> str:
+    """``wanted``, or that with as many underscores as make it none of ``taken``."""
+    while any(wanted in names for names in taken):
+        wanted += "_"
+    return wanted
 
 
 def index_name(position: int) -> str:

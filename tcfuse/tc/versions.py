@@ -34,7 +34,7 @@ from tcfuse.tc.ast import (
     post_order,
 )
 from tcfuse.tc.linear import Linear
-from tcfuse.tc.rebuild import rebuild
+from tcfuse.tc.rebuild import rebuild_statement
 from tcfuse.tc.typing import Type, resolve, type_of
 from tcfuse.types import DType, TensorType
 
@@ -243,11 +243,7 @@ def _reading(statement: Comprehension, names: Mapping[str, str]) -> Comprehensio
             return replace(node, tensor=names[node.tensor])
         return node
 
-    return replace(
-        statement,
-        value=rebuild(statement.value, rule),
-        lets=tuple(replace(let, value=rebuild(let.value, rule)) for let in statement.lets),
-    )
+    return rebuild_statement(statement, rule)
 
 
 def _needed(body: Iterable[Comprehension], needed: set[str]) -> tuple[Comprehension, ...]:
