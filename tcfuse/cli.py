@@ -8,25 +8,20 @@ Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 verificat
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
 from tcfuse import debug
-from tcfuse.commands import own_layers, tc_texts
+from tcfuse.commands import models, own_layers, tc_texts
 from tcfuse.commands.examples import examples
-from tcfuse.commands.knobs import with_knobs
 from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
-from tcfuse.options import MappingOptions
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError
-NO_GAIN = 4
 
 app = typer.Typer(
     name="tcfuse",
@@ -41,28 +36,9 @@ app = typer.Typer(
 )
 cache = typer.Typer(help="Show or delete what runs keep for later ones.", no_args_is_help=True)
 app.add_typer(cache, name="cache")
-
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")]
-Optimized = Annotated[
-    Path, typer.Argument(metavar="OUT.onnx", help="A model that tcfuse optimize wrote.")
-]
-Dim = Annotated[
-    list[str] | None,
-    typer.Option("--dim", metavar="N=8", help="Size of a name in measurements; repeatable."),
-]
-InputShapes = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="x:1,3,224,224", help="Shape of an input in measurements; repeatable."
-    ),
-]
-Numerics = Annotated[
-    str, typer.Option(metavar="strict|default|fast", help="How close to the original to stay.")
-]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
-Verbose = Annotated[
-    int, typer.Option("-v", "--verbose", count=True, help="Show the log; -vv shows more.")
-]
+models.add_to(app)
+own_layers.add_to(app)
+tc_texts.add_to(app)
 
 
 def _version(wanted: bool) -> None:
@@ -80,114 +56,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-@app.command(
-    epilog=examples(
-        "tcfuse optimize model.onnx",
-        "tcfuse optimize bert.onnx -o fast.onnx --dim batch=8 --dim seq=128",
-        "tcfuse optimize net.onnx --input-shapes x:1,3,224,224 --report-json report.json",
-        "tcfuse optimize net.onnx --fusion max --tile 32,128",
-    )
-)
-@with_knobs
-def optimize(
-    model: Model,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="OUT.onnx", help="Default: MODEL.tcfuse.onnx."),
-    ] = None,
-    target: Annotated[str, typer.Option(metavar="cpu", help="Machine to compile for.")] = "cpu",
-    gate: Annotated[bool, typer.Option(help="Give back what does not pay.")] = True,
-    verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
-    dim: Dim = None,
-    input_shapes: InputShapes = None,
-    numerics: Annotated[
-        str | None,
-        typer.Option(metavar="strict|default|fast", help="How close to the original to stay."),
-    ] = None,
-    require_gain: Annotated[
-        bool, typer.Option("--require-gain", help="Exit with status 4 unless something won.")
-    ] = False,
-    report_json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the report there.")
-    ] = None,
-    verbose: Verbose = 0,
-    quiet: Quiet = False,
-    *,
-    mapping: MappingOptions,
-) -> int:
-    """Write a faster model: OUT.onnx, OUT.so with its kernels, OUT.tcfuse.json about them."""
-    from tcfuse.commands.optimize import Order, run
-
-    _log(verbose)
-    order = Order(model, output, require_gain, report_json, quiet)
-    options = {"target": target, "gate": gate, "verify": verify, "mapping": mapping}
-    if numerics is not None:
-        options["numerics"] = numerics
-    return run(order, options, dim or [], input_shapes or [])
-
-
-@app.command(epilog=examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v"))
-def explain(model: Model, numerics: Numerics = "default", verbose: Verbose = 0) -> int:
-    """Say what each region is, and why each other node was left alone."""
-    from tcfuse.commands.explain import run
-
-    _log(verbose)
-    return run(model, numerics)
-
-
-@app.command(epilog=examples("tcfuse verify model.tcfuse.onnx"))
-def verify(model: Optimized, verbose: Verbose = 0, quiet: Quiet = False) -> int:
-    """Run every kernel of an optimized model against the original operators, here and now."""
-    from tcfuse.commands.verify import run
-
-    _log(verbose)
-    return run(model, quiet)
-
-
-@app.command(
-    epilog=examples(
-        "tcfuse bench model.tcfuse.onnx",
-        "tcfuse bench fast.onnx --vs model.onnx --threads 2 --dim batch=8",
-    )
-)
-def bench(
-    model: Optimized,
-    vs: Annotated[
-        Path | None,
-        typer.Option(metavar="MODEL", help="Default: the original operators inside OUT.onnx."),
-    ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of ONNX Runtime.")] = 1,
-    rounds: Annotated[int, typer.Option(min=3, help="Paired measurements.")] = 15,
-    dim: Dim = None,
-    input_shapes: InputShapes = None,
-) -> int:
-    """Time an optimized model against its original: paired, interleaved, medians."""
-    from tcfuse.commands.bench import run
-
-    return run(model, vs, threads, rounds, dim or [], input_shapes or [])
-
-
-@app.command(
-    epilog=examples(
-        "tcfuse show --stage proof layers.tc --kernel softmax",
-        "tcfuse show --stage source --kernel softmax_3f2a91c0 model.tcfuse.onnx",
-    )
-)
-def show(
-    model: Annotated[Path, typer.Argument(metavar="OUT.onnx|FILE.tc", help="Whose kernels.")],
-    stage: Annotated[
-        str, typer.Option(metavar="tc|tree|mapped|source|proof", help="What to print.")
-    ] = "tc",
-    kernel: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Default: every kernel.")
-    ] = None,
-) -> int:
-    """Print a kernel as text: its formula, schedule tree, mapping or source."""
-    from tcfuse.commands.show import run
-
-    return run(model, stage, kernel)
 
 
 @app.command(epilog=examples("tcfuse ops", "tcfuse ops --new Mish"))
@@ -224,21 +92,6 @@ def doctor() -> int:
     from tcfuse.commands.doctor import run
 
     return run()
-
-
-own_layers.add_to(app)
-tc_texts.add_to(app)
-
-
-def _log(verbose: int) -> None:
-    """Print the log on standard error when asked to."""
-    level = {0: debug.current().log, 1: "info"}.get(verbose, "debug")
-    if level is not None:
-        logging.basicConfig(
-            level=level.upper(),
-            format="%(levelname).1s %(name)s: %(message)s",
-            stream=sys.stderr,
-        )
 
 
 def _terminated(signum: int, frame: FrameType | None) -> NoReturn:

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = sorted((ROOT / "docs").rglob("*.md"))
 MODULES = sorted((*ROOT.glob("tcfuse/**/*.py"), *ROOT.glob("op_library/*.py")))
-LIMITS = {"tcfuse/pipeline.py": 150, "tcfuse/cli.py": 300}
+LIMITS = {"tcfuse/pipeline.py": 150, "tcfuse/cli.py": 200}
 MOST_LINES = 600
 MOST_LINES_OF_A_FUNCTION = 60
 NAMED = re.compile(r"\b(graph|tc|poly|mapping|codegen|targets|ort)\.([a-z_]+)\b")

@@ -37,6 +37,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+def test_every_page_is_reached_from_the_readme():
+    found, waiting = set(), [ROOT / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        found.add(page)
+        links = re.findall(r"\]\(([^)#:]+\.md)", page.read_text(encoding="utf-8"))
+        pages = {(page.parent / link).resolve() for link in links}
+        waiting += [page for page in pages - found - set(waiting) if page.exists()]
+    assert sorted(set((ROOT / "docs").rglob("*.md")) - found) == []
+
+
 def test_the_readme_opens_with_two_commands():
     assert [len(block.splitlines()) for block in SHELL[:2]] == [1, 1]
     assert SHELL[0].startswith("pip install '.[cpu]' && ")
