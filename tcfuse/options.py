@@ -67,8 +67,8 @@ class MappingOptions:
         choices=((), (8,), (32,), (128,), (8, 8), (32, 32), (8, 128), (0, 64), (16, 16, 16)),
         unit="iterations",
         doc="tile of each member of the outermost band; 0 leaves a member whole",
-        legal="sizes of 0 or more with commas between",
-        accepts=lambda sizes: all(type(size) is int and size >= 0 for size in sizes),
+        legal="sizes of 0 to 2^30 with commas between",
+        accepts=lambda sizes: all(type(size) is int and 0 <= size <= 2**30 for size in sizes),
     )
     separate_tiles: bool = knob(
         False,
@@ -95,8 +95,8 @@ class MappingOptions:
         choices=(0, 1, 2, 4, 6, 8),
         unit="rows",
         doc="iterations that share the vectors of a reduction; 0 chooses, 1 does without",
-        legal="0 or more",
-        accepts=lambda rows: rows >= 0,
+        legal="0 to 64",
+        accepts=lambda rows: 0 <= rows <= 64,
     )
     private_depth: int = knob(
         DEEP,
@@ -119,8 +119,8 @@ class MappingOptions:
         choices=(2_000_000, 20_000_000, 200_000_000),
         unit="operations",
         doc="isl's budget for each question; a simpler schedule is used beyond it",
-        legal="1 or more",
-        accepts=lambda count: count >= 1,
+        legal="1 to 2^40",
+        accepts=lambda count: 1 <= count <= 2**40,
     )
     numerics: str = knob(
         "default",

@@ -85,6 +85,18 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path}: cannot be read: it is not UTF-8 text") from None
 
 
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file that a person named, whole or not at all.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    try:
+        write_atomically(path, data)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
 def write_atomically(path: Path, data: bytes) -> None:
     """Write ``data`` so that ``path`` is either as before or complete."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -88,7 +88,7 @@ def test_version(tcfuse: Callable[..., tuple[int, str, str]]):
         (["optimize", "m.onnx", "--input-shapes", "x"], "is not NAME:SIZES"),
         (["optimize", "m.onnx", "--target", "metal"], "targets are cpu"),
         (["optimize", "m.onnx", "--numerics", "sloppy"], "strict, default, fast"),
-        (["optimize", "m.onnx", "--tile", "8,x"], "--tile 8,x: it may be sizes of 0 or more"),
+        (["optimize", "m.onnx", "--tile", "8,x"], "--tile 8,x: it may be sizes of 0 to 2^30"),
         (["optimize", "m.onnx", "--fusion", "all"], "it may be preserve, max, min"),
         (["ops", "--new", "a b"], "is not the name of an operator"),
     ],

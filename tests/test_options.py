@@ -80,8 +80,8 @@ def test_a_flag_changes_what_a_file_says(tmp_path: Path):
         ("[1]", "not an object"),
         ("{", "are not JSON"),
         ('{"tiles": [1]}', "no knob 'tiles'; knobs are fusion"),
-        ('{"tile": [-1]}', "sizes of 0 or more"),
-        ('{"tile": 8}', "sizes of 0 or more"),
+        ('{"tile": [-1]}', "sizes of 0 to 2"),
+        ('{"tile": 8}', "sizes of 0 to 2"),
     ],
 )
 def test_wrong_json_says_what_is_right(text: str, complaint: str):

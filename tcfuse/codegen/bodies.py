@@ -60,7 +60,7 @@ class Bodies:
         """Whether something in ``body`` takes long to come back."""
         for instance in instances(body):
             written = self.scop.statement(instance.statement).comprehension
-            for value in (written.value, *(let.value for let in written.lets)):
+            for value in written.values:
                 for node in walk(value):
                     if isinstance(node, Call) and not BUILTINS[node.function].keeps_type:
                         return True
@@ -120,8 +120,7 @@ class Bodies:
         total = 0
         for instance in instances(body):
             written = self.scop.statement(instance.statement).comprehension
-            values = (written.value, *(let.value for let in written.lets))
-            total += sum(1 for value in values for _ in walk(value))
+            total += sum(1 for value in written.values for _ in walk(value))
         return total
 
     def cost(self, block: Block) -> Polynomial:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcfuse.errors import InputError, OptionError
 from tcfuse.layers.sample import random_array
-from tcfuse.store import write_atomically
+from tcfuse.store import write_file
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType, TensorType
 
@@ -151,7 +151,4 @@ def write_outputs(files: Mapping[str, Path], outputs: Mapping[str, np.ndarray]) 
             np.save(data, outputs[name], allow_pickle=False)
         else:
             np.savez(data, **dict(outputs))  # type: ignore[arg-type]  # of its keyword arguments
-        try:
-            write_atomically(path, data.getvalue())
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        write_file(path, data.getvalue())

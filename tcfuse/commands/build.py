@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.commands.progress import print_table, progress
+from tcfuse.commands.sources import STDIN
 from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.errors import InputError, OptionError
 from tcfuse.options import MappingOptions, parse_sizes
@@ -26,9 +27,13 @@ class Order:
     @property
     def target(self) -> Path:
         """The path of what is written, without a suffix."""
+        if self.output is None and self.file == STDIN:
+            raise OptionError("say with -o where the library of standard input goes")
         output = self.output or self.file.with_suffix("")
         target = output.with_suffix("") if output.suffix == ".so" else output
-        if not target.name or (target.exists() and not target.is_dir()):
+        if target.name in ("", ".."):
+            raise OptionError(f"-o {output} is a folder; write {output / 'NAME'}")
+        if target.exists() and not target.is_dir():
             raise InputError(f"{target}: a file is in the way of the models; use another -o")
         return target
 
@@ -52,7 +57,7 @@ def run(
     from tcfuse.layers.describe import signature
 
     domain, prefix, renamed = naming
-    sizes = parse_sizes("--size", order.sizes)
+    target, sizes = order.target, parse_sizes("--size", order.sizes)
     options = BuildOptions(domain, prefix, parse_names(renamed), mapping, sizes, *switches)
     definitions = definitions_of(order.file, sizes, mapping)
     names = dict.fromkeys(order.functions)
@@ -60,7 +65,7 @@ def run(
     if not order.quiet:
         warn(wanted)
     with progress(order.quiet) as show:
-        built = build_layers(wanted, order.target, options, show)
+        built = build_layers(wanted, target, options, show)
     for name, reason in built.failed.items():
         print(f"error: {name} was left out: {reason}", file=sys.stderr)
     if not order.quiet:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tcfuse.commands.progress import print_lines
 from tcfuse.commands.sources import STDIN, read_sources, shown
-from tcfuse.store import write_atomically
+from tcfuse.store import write_file
 from tcfuse.tc.format import format_text
 
 
@@ -34,7 +34,7 @@ def run(paths: Sequence[Path], *, check: bool, diff: bool) -> int:
         elif path == STDIN:
             sys.stdout.write(after)
         elif before != after:
-            write_atomically(path, after.encode())
+            write_file(path, after.encode())
             print_lines([f"changed {path}"])
     return int(check and changed)
 

@@ -12,7 +12,7 @@ from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
 from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.manifest import RegionReport, Report
-from tcfuse.store import write_atomically
+from tcfuse.store import write_file
 
 NO_GAIN = 4
 
@@ -58,7 +58,7 @@ def run(
         show("writing")
         result.save(order.target)
     if order.report_json is not None:
-        write_atomically(order.report_json, result.report.to_json().encode())
+        write_file(order.report_json, result.report.to_json().encode())
     if not order.quiet:
         print_report(result.report, order.target)
     return 0

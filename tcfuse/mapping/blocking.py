@@ -238,8 +238,7 @@ def _rest(extent: int | None, size: int) -> tuple[int, ...]:
 def _work(statement: Statement) -> int:
     """Operations of one instance."""
     written = statement.comprehension
-    values = (written.value, *(let.value for let in written.lets))
-    return sum(1 for value in values for _ in walk(value))
+    return sum(1 for value in written.values for _ in walk(value))
 
 
 def _inside_blocks(

@@ -102,10 +102,7 @@ class _Mapper:
         """Vector operations of a statement with lanes along ``iterator``."""
         statement = self.scop.statement(name)
         volume = domain_volume(statement)
-        written = statement.comprehension
-        work = sum(1 for _ in walk(written.value)) + sum(
-            sum(1 for _ in walk(let.value)) for let in written.lets
-        )
+        work = sum(1 for value in statement.comprehension.values for _ in walk(value))
         if iterator is None:
             return float(volume * work)
         width = min(WIDTH, extent(statement, iterator))

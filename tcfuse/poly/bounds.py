@@ -20,7 +20,7 @@ def check_bounds(scop: Scop) -> tuple[int, int]:
     proved = at_run_time = 0
     for statement in scop.statements:
         written = statement.comprehension
-        guard_of = guards((written.value, *(let.value for let in written.lets)))
+        guard_of = guards(written.values)
         target = Access(written.tensor, tuple(Var(n) for n in written.indices))
         for access in (target, *accesses(statement)):
             inside = [
@@ -58,7 +58,7 @@ def guard_keeps_inside(
 ) -> bool:
     """Whether one affine subscript lies inside its dimension wherever ``guard`` holds."""
     written = statement.comprehension
-    roots = (written.value, *(let.value for let in written.lets))
+    roots = written.values
     conditions = {id(node): node for root in roots for node in post_order(root)}
     holds = [_holds(conditions[key], expected, statement) for key, expected in guard]
     text = affine_text(access.subscripts[position])

@@ -43,7 +43,7 @@ def check_defined(scop: Scop) -> None:
 def _reads(statement: Statement) -> Iterator[Access]:
     """The accesses that are certain to happen."""
     written = statement.comprehension
-    guard_of = guards((written.value, *(let.value for let in written.lets)))
+    guard_of = guards(written.values)
     if statement.is_update:
         yield target(statement)
     for access in accesses(statement):

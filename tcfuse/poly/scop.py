@@ -160,7 +160,7 @@ def accesses(statement: Statement) -> Iterator[Access]:
     if statement.is_init:
         return
     written = statement.comprehension
-    for expr in (written.value, *(let.value for let in written.lets)):
+    for expr in written.values:
         yield from (node for node in walk(expr) if isinstance(node, Access))
 
 

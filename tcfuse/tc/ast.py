@@ -177,6 +177,11 @@ class Comprehension:
     span: Span | None = field(default=None, compare=False, repr=False)
 
     @property
+    def values(self) -> tuple[Expr, ...]:
+        """Everything that is computed for an element: the value, then the lets."""
+        return (self.value, *(let.value for let in self.lets))
+
+    @property
     def target_span(self) -> Span | None:
         """Where the name of the tensor stands, if the statement was read from text."""
         span = self.span

@@ -273,7 +273,6 @@ def _used(statements: Iterable[Comprehension]) -> set[str]:
     found: set[str] = set()
     for statement in statements:
         bounds = (bound for r in statement.ranges for bound in (r.low, r.high))
-        lets = (let.value for let in statement.lets)
-        for expr in (statement.value, *lets, *bounds):
+        for expr in (*statement.values, *bounds):
             found.update(n.name for n in post_order(expr) if isinstance(n, Var))
     return found

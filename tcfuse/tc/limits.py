@@ -31,7 +31,7 @@ def check_limits(checked: CheckedDef) -> None:
         if len(item.ranges) > MOST_VARIABLES:
             message = f"{len(item.ranges)} variables are too many for one statement"
             raise _too_large(message, statement.span, MOST_VARIABLES)
-        for expr in (statement.value, *(let.value for let in statement.lets)):
+        for expr in statement.values:
             _check_expression(expr, statement.span)
 
 

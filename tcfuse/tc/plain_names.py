@@ -70,8 +70,7 @@ def _variables(statement: Comprehension) -> Iterator[str]:
     yield from statement.indices
     for r in statement.ranges:
         yield r.name
-    values = (let.value for let in statement.lets)
-    for expr in (statement.value, *values, *statement.exists):
+    for expr in (*statement.values, *statement.exists):
         yield from (node.name for node in post_order(expr) if isinstance(node, Var))
 
 

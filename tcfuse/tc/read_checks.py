@@ -117,8 +117,7 @@ def _proved(forms: Iterable[Linear], extent: Linear | None = None) -> bool:
 
 def _reads(statement: Comprehension) -> Iterator[Access]:
     """Every read that happens whatever the data are, those of ``exists`` included."""
-    lets = (let.value for let in statement.lets)
-    for root in (statement.value, *lets, *statement.exists):
+    for root in (*statement.values, *statement.exists):
         yield from (node for node in unguarded(root) if isinstance(node, Access))
 
 

@@ -75,10 +75,7 @@ class Scope:
 
     def expressions(self) -> Iterator[Expr]:
         """The value, the lets and the exists clauses."""
-        yield self.statement.value
-        for let in self.statement.lets:
-            yield let.value
-        yield from self.statement.exists
+        yield from (*self.statement.values, *self.statement.exists)
 
     def place_of(self, name: str) -> Span | None:
         """Where the variable ``name`` is first used, or else the statement."""

@@ -227,7 +227,7 @@ def _reads_old_elements(statement: Comprehension, reduces: bool) -> bool:
             value is gone after the first time.
     """
     written = tuple(map(Var, statement.indices))
-    for expr in (statement.value, *(let.value for let in statement.lets)):
+    for expr in statement.values:
         for node in post_order(expr):
             own = isinstance(node, Access) and node.tensor == statement.tensor
             if own and (reduces or children(node) != written):
@@ -252,7 +252,7 @@ def _needed(body: Iterable[Comprehension], needed: set[str]) -> tuple[Comprehens
     for statement in reversed(tuple(body)):
         if statement.tensor in needed:
             kept.append(statement)
-            for expr in (statement.value, *(let.value for let in statement.lets)):
+            for expr in statement.values:
                 needed.update(n.tensor for n in post_order(expr) if isinstance(n, Access))
     return tuple(reversed(kept))
 

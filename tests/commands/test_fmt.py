@@ -56,3 +56,16 @@ def test_nothing_is_written_when_one_file_is_broken(path: Path, tmp_path: Path, 
     assert main(["fmt", str(path), str(broken)]) == 1
     assert f"{broken}:1:35: error: " in capsys.readouterr().err
     assert path.read_text(encoding="utf-8") == BEFORE
+
+
+def test_a_file_that_cannot_be_written_is_named(
+    path: Path, capsys, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(path: Path, data: bytes) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tcfuse.store.write_atomically", refuse)
+    assert main(["fmt", str(path)]) == 1
+    message = f"error: {path}: cannot be written: Permission denied\n"
+    assert capsys.readouterr().err == message
+    assert path.read_text(encoding="utf-8") == BEFORE

@@ -206,6 +206,15 @@ def test_files_of_other_editors_are_read(
     assert tcfuse("run", layers, *given) == (0, "", "")
 
 
+def test_build_of_standard_input_asks_where_it_goes(
+    tcfuse: Call, layers: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.stdin", io.StringIO(layers.read_text(encoding="utf-8")))
+    status, out, err = tcfuse("build", "-")
+    assert (status, out) == (2, "")
+    assert err == "error: say with -o where the library of standard input goes\n"
+
+
 def test_build_keeps_going_and_says_so(tcfuse: Call, layers: Path):
     layers.write_text(
         "def good(float(N) X) -> (Y) { Y(i) = X(i) + 1 }"
@@ -250,6 +259,10 @@ def test_warnings_are_shown(tcfuse: Call, layers: Path, monkeypatch: pytest.Monk
         (TEXT, ("--domain", "ai.onnx.ml"), 2, "the domain ai.onnx.ml has operators already"),
         ("def f(float(N) X) -> () { Y(i) = X(i) }", (), 1, "f: it returns nothing"),
         (TEXT, ("-o", "x.npy"), 1, "a file is in the way"),
+        (TEXT, ("-o", "."), 2, "-o . is a folder; write NAME"),
+        (TEXT, ("-o", ".."), 2, "-o .. is a folder; write ../NAME"),
+        (TEXT, ("--tile", "99999999999999999999"), 2, "it may be sizes of 0 to 2^30"),
+        (TEXT, ("--isl-operations", "9" * 30), 2, "it may be 1 to 2^40"),
         (TEXT, ("-o", "x.npy/deep"), 1, "x.npy/deep: cannot be written"),
         (BAD, (), 1, "layers.tc:1:35: error: "),
         ("# nothing", (), 1, "layers.tc: there is no definition in it"),

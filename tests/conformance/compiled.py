@@ -381,6 +381,15 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield batch
 
 
+def report(outcome: Outcome, *, refusals: bool) -> int:
+    """Print what became of some cases; the exit status says whether all were equal."""
+    if refusals:
+        for name, reason in outcome.refused.items():
+            print(f"  {name}: {reason}")  # noqa: T201
+    print(outcome.summary())  # noqa: T201
+    return int(bool(outcome.failed))
+
+
 def main() -> int:
     """Run cases and print what became of them; the exit status says whether all were equal."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -398,11 +407,7 @@ def main() -> int:
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
-    if arguments.refusals:
-        for name, reason in outcome.refused.items():
-            print(f"  {name}: {reason}")  # noqa: T201
-    print(outcome.summary())  # noqa: T201
-    return int(bool(outcome.failed))
+    return report(outcome, refusals=arguments.refusals)
 
 
 if __name__ == "__main__":

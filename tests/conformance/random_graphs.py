@@ -19,7 +19,7 @@ import onnx_ir as ir
 from onnx import TensorProto, helper, numpy_helper
 
 from tcfuse.ort.inference import open_session, ort_errors
-from tests.conformance.compiled import run_cases
+from tests.conformance.compiled import report, run_cases
 
 SIZES = {"N": (3, 1, 17), "M": (20, 5, 1)}
 """What the named sizes are, run by run."""
@@ -266,11 +266,7 @@ def main() -> int:
     arguments = parser.parse_args()
     items = random_cases(arguments.count, arguments.seed, arguments.size)
     outcome = run_cases(items, progress=True)
-    if arguments.refusals:
-        for name, reason in outcome.refused.items():
-            print(f"  {name}: {reason}")  # noqa: T201
-    print(outcome.summary())  # noqa: T201
-    return int(bool(outcome.failed))
+    return report(outcome, refusals=arguments.refusals)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 from tcfuse import opdef
 from tcfuse.ort.inference import open_session
 from tcfuse.types import DType
-from tests.conformance.compiled import run_cases
+from tests.conformance.compiled import report, run_cases
 
 MICROSOFT = "com.microsoft"
 DTYPES = tuple(
@@ -382,11 +382,7 @@ def main() -> int:
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
     arguments = parser.parse_args()
     outcome = run_cases(chosen(arguments.every, arguments.only), progress=True)
-    if arguments.refusals:
-        for name, reason in outcome.refused.items():
-            print(f"  {name}: {reason}")  # noqa: T201
-    print(outcome.summary())  # noqa: T201
-    return int(bool(outcome.failed))
+    return report(outcome, refusals=arguments.refusals)
 
 
 if __name__ == "__main__":
