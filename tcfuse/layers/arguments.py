@@ -15,6 +15,7 @@ import numpy as np
 from tcfuse.errors import InputError, TcError
 from tcfuse.interface import Port
 from tcfuse.layers.dlpack import as_array, is_tensor
+from tcfuse.tc.binding import check_output
 from tcfuse.types import DType
 
 
@@ -126,7 +127,7 @@ def output_target(
     given = value if type(value) is np.ndarray else _given_output(value, port)
     usable = given.flags.carray and given.dtype == dtype and given.shape == shape
     if not usable:
-        _check_output(given, port, shape)
+        check_output(port.name, given, port.type.dtype, shape)
     if usable and not any(np.may_share_memory(given, other) for other in others):
         return Target(given, given, value)
     return Target(np.empty(shape, dtype), given, value)
@@ -140,16 +141,3 @@ def _given_output(value: Any, port: Port) -> np.ndarray:
     if is_tensor(value):
         return as_array(value, what)
     raise InputError(f"{what} is a {type(value).__name__}, not an array")
-
-
-def _check_output(given: np.ndarray, port: Port, shape: tuple[int, ...]) -> None:
-    what = f"out= for {port.name!r}"
-    dtype = port.type.dtype.numpy
-    if given.dtype.newbyteorder("=") != dtype:
-        message = f"{what} has elements of type {given.dtype}, not {port.type.dtype.tc}"
-        raise TcError(message, code="TC40")
-    if given.shape != shape:
-        message = f"{what} has the shape {given.shape}, but the output has {shape}"
-        raise TcError(message, code="TC40")
-    if not given.flags.writeable:
-        raise TcError(f"{what} is read-only", hint="copy it", code="TC40")

@@ -123,13 +123,12 @@ def check_dense(name: str, array: Array) -> None:
 
 
 def check_output(name: str, array: Array, dtype: DType, shape: tuple[int, ...]) -> None:
-    """Raise unless ``array`` can take the output ``name``, of that type and shape."""
-    if array.dtype != dtype.numpy or array.shape != shape:
+    """Raise unless ``array``, in any order, can take the output ``name``."""
+    if array.dtype.newbyteorder("=") != dtype.numpy or array.shape != shape:
         expected = f"{dtype.numpy.name} of shape {shape}"
         message = f"the output {name!r} is {array.dtype.name} of shape {array.shape}"
         hint = f"allocate np.empty({shape}, {dtype.numpy.name!r})"
         raise TcError(f"{message} instead of {expected}", hint=hint, code="TC40")
-    check_dense(name, array)
     if not array.flags.writeable:
         raise TcError(f"the output {name!r} is read-only", hint="copy it", code="TC40")
 

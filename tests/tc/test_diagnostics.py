@@ -13,7 +13,7 @@ from tcfuse.errors import IllegalTransformError, Span, TcError
 from tcfuse.poly import isl
 from tcfuse.poly.transforms import tile
 from tcfuse.poly.tree import Band, Leaf
-from tcfuse.tc.binding import bind_sizes, check_output, find_definition
+from tcfuse.tc.binding import bind_sizes, check_dense, check_output, find_definition
 from tcfuse.tc.canonical import canonical
 from tcfuse.tc.diagnostics import DIAGNOSTICS, reference
 from tcfuse.tc.evaluate import evaluate
@@ -110,7 +110,7 @@ CALLS: dict[str, Callable[[], object]] = {
     "TC32": call(X=X),
     "TC33": call(X=X, W=np.ones(3)),
     "TC34": call(X=X, W=X),
-    "TC35": lambda: check_output("Y", X.T, check(MATRIX).tensors["X"].dtype, (3, 2)),
+    "TC35": lambda: check_dense("Y", X.T),
     "TC36": call(X=X, W=np.ones(4, np.float32)),
     "TC37": call(X=X.T, W=np.ones(3, np.float32)),
     "TC38": lambda: evaluate(
