@@ -225,6 +225,8 @@ class Evaluation:
         guard = self.place.guard_of.get(id(access), ())
         if loose and not guard:
             raise UnsupportedError(f"an access of {access.tensor} may leave the tensor")
+        if tensor.register and not any(s.faulty for s in (*computed, *loose)):
+            return read(tensor, affine, self.lane)  # its only element, where it is needed
         lane = self.lane
         varying = lane is not None and (
             affine.mentions(lane.iterator)
@@ -266,6 +268,8 @@ class Evaluation:
         if computed or any(subscript.faulty for subscript in loose):
             missed = f"({wanted}) && !{ok}" if wanted else f"!{ok}"
             lines.add(f"if ({missed}) *fault = 1;")
+        if tensor.register:
+            return read(tensor, affine, self.lane)
         text = f"tcf::load_if<{tensor.raw}>({tensor.name}, {' + '.join(terms)}, {ok})"
         name = self.frame.names.fresh("got")
         lines.add(f"const auto {name} = {tensor.decoded(text)};")
@@ -310,6 +314,8 @@ class Evaluation:
             index = f"({index} + {name} * tcf::splat<int64_t, {width}>({subscript.stride}))"
         if tensor.lanes:
             raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
+        if tensor.register:
+            return read(tensor, affine, lane)
         text = f"tcf::gather_if<{tensor.raw}, {width}>({tensor.name}, {index}, {wanted})"
         stride = affine.stride(lane.iterator)
         if not computed and stride is not None and stride.number == 1:
