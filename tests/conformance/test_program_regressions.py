@@ -31,3 +31,13 @@ def test_a_guarded_read_of_a_register_did_not_compile(tmp_path: Path) -> None:
       P(i, j) = j >= 1 && i - 1 >= 0 ? T(i - 1) : B(j) where i in 0:1, j in 0:M
     }"""
     assert right(text, tmp_path).equal > 2
+
+
+def test_register_blocks_below_a_lanes_loop_that_runs_once_did_not_compile(
+    tmp_path: Path,
+) -> None:
+    text = """def f(float(N) A, float(M) B, uint32(N, N, N) X, int64(N) Y) -> (uint8(N, N) O) {
+      O(i, j) min=! uint8(X(i, r, s)) where j in 0:N, r in 1:N, i in 0:N, s in 1:N
+      O(i, j) = uint8(Y(j / 2)) where i in 0:N - 1, j in 0:N
+    }"""
+    assert right(text, tmp_path).equal > 2
