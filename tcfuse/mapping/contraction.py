@@ -27,6 +27,9 @@ NEAR_BYTES = 16 << 10  # rows that span no more stay in a first-level cache, hal
 FAR_LOADS = 3.0  # a load of rows that lie farther apart costs that many near ones
 PACK = 1.5  # cycles of copying one element
 APART = 1.5  # cycles of storing one element of a vector whose elements lie apart
+SLIDING = (
+    1.2  # rows of a window share elements, which compilers then keep in too many registers
+)
 WORTH = 0.9  # of the time without packing, at most
 
 
@@ -119,6 +122,8 @@ def _choice(
     if not packed and not any(o.mentions(lanes) and not o.mentions(rows) for _, o in reads):
         return None
     cycles = max(size * GROUPS / 2, loads / 2, LATENCY)
+    if any(_slides(statement, offset, rows) for _, offset in reads):
+        cycles *= SLIDING
     written = prod(extent(statement, i) for i in statement.comprehension.indices)
     stores = (
         written / WIDTH if statement.comprehension.indices[-1] == lanes else written * APART
@@ -140,6 +145,16 @@ def _span(statement: Statement, offset: Polynomial) -> int:
             return 0
         total += abs(stride.number) * (count - 1)
     return 4 * total
+
+
+def _slides(statement: Statement, offset: Polynomial, rows: str) -> bool:
+    """Whether neighbouring rows read elements that a reduction comes to as well."""
+    step = offset.stride(rows)
+    return (
+        step is not None
+        and bool(step.terms)
+        and any(offset.stride(name) == step for name in statement.reduction)
+    )
 
 
 def _strides_far(statement: Statement, offset: Polynomial) -> bool:

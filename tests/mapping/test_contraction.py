@@ -37,7 +37,7 @@ def chosen(text: str, **sizes: object) -> tuple[str, str, tuple[str, ...]] | Non
         (TRANSPOSED, {"M": 128, "K": 1024, "N": 1024}, ("m", "n", ("A",))),
         (TRANSPOSED, {"M": "M", "K": "K", "N": "N"}, ("n", "m", ("B",))),
         (CONVOLUTION, {"C": 4, "F": 4, "H": 56}, ("w", "f", ())),
-        (CONVOLUTION, {"C": 32, "F": 32, "H": 7}, ("f", "w", ("W",))),
+        (CONVOLUTION, {"C": 32, "F": 32, "H": 7}, ("f", "n", ("W",))),
     ],
     ids=[
         "small",
