@@ -21,7 +21,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.poly.bounds import guard_keeps_inside, stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
-from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.scop import Scop, Statement, access_map
 from tcfuse.tc.ast import Access, Binary, Const, Expr, Var, children, post_order
 from tcfuse.tc.typing import Type, Weak, node_type
 from tcfuse.types import DType
@@ -130,7 +130,7 @@ class Evaluation:
     def _quotient(self, kind: Type, divisor: Expr, left: Value, right: Value) -> Value | None:
         """A division of all lanes by one sum, whose reciprocal is taken before the loop."""
         lane, dtype = self.lane, plain(kind)
-        if lane is None or lane.nested or not self.frame.reciprocals or not dtype.is_float:
+        if lane is None or not lane.hoists or not self.frame.reciprocals or not dtype.is_float:
             return None
         if not left.varying or right.varying or right.literal is not None:
             return None
@@ -157,7 +157,7 @@ class Evaluation:
         if value.trivial or (short and not always):
             return value
         lane = self.lane
-        if lane is not None and not value.varying and lane.nested == 0:
+        if lane is not None and not value.varying and lane.hoists:
             if value.text not in lane.hoisted:
                 lane.hoisted[value.text] = self.frame.names.fresh("u")
                 lane.before.add(f"const auto {lane.hoisted[value.text]} = {value.text};")
@@ -225,8 +225,9 @@ class Evaluation:
         guard = self.place.guard_of.get(id(access), ())
         if loose and not guard:
             raise UnsupportedError(f"an access of {access.tensor} may leave the tensor")
-        if tensor.register and not any(s.faulty for s in (*computed, *loose)):
-            return read(tensor, affine, self.lane)  # its only element, where it is needed
+        held = self._register(access, tensor, affine) if tensor.register else None
+        if held and not any(s.faulty for s in (*computed, *loose)):
+            return held
         lane = self.lane
         varying = lane is not None and (
             affine.mentions(lane.iterator)
@@ -235,8 +236,15 @@ class Evaluation:
         )
         if varying:
             assert lane is not None
-            return self._checked_lanes(tensor, affine, computed, loose, guard, lane)
-        return self._checked_scalar(tensor, affine, computed, loose, guard)
+            return self._checked_lanes(tensor, affine, computed, loose, guard, lane, held)
+        return self._checked_scalar(tensor, affine, computed, loose, guard, held)
+
+    def _register(self, access: Access, tensor: Tensor, affine: Polynomial) -> Value:
+        """The only element there is, wherever one is needed."""
+        if access_map(self.frame.scop, self.place.statement, access).is_empty():
+            # None ever is, so the register may belong to other loops.
+            return Value("", tensor.dtype, literal=0)
+        return read(tensor, affine, self.lane)
 
     def _checked_scalar(
         self,
@@ -245,6 +253,7 @@ class Evaluation:
         computed: Sequence[_Subscript],
         loose: Sequence[_Subscript],
         guard: Guard,
+        held: Value | None,
     ) -> Value:
         wanted = " && ".join(
             converted(self.values[key], DType.BOOL)
@@ -268,8 +277,8 @@ class Evaluation:
         if computed or any(subscript.faulty for subscript in loose):
             missed = f"({wanted}) && !{ok}" if wanted else f"!{ok}"
             lines.add(f"if ({missed}) *fault = 1;")
-        if tensor.register:
-            return read(tensor, affine, self.lane)
+        if held:
+            return held
         text = f"tcf::load_if<{tensor.raw}>({tensor.name}, {' + '.join(terms)}, {ok})"
         name = self.frame.names.fresh("got")
         lines.add(f"const auto {name} = {tensor.decoded(text)};")
@@ -277,7 +286,7 @@ class Evaluation:
 
     def _lines_for(self, value: Value) -> Lines:
         """Where a uniform value's computation goes: before the lanes loop if there is one."""
-        if self.lane is not None and not value.varying and self.lane.nested == 0:
+        if self.lane is not None and not value.varying and self.lane.hoists:
             return self.lane.before
         return self.lines
 
@@ -289,6 +298,7 @@ class Evaluation:
         loose: Sequence[_Subscript],
         guard: Guard,
         lane: LaneLoop,
+        held: Value | None,
     ) -> Value:
         width = lane.width
         wanted = f"tcf::first_lanes<{width}>({lane.partial or width})"
@@ -314,8 +324,8 @@ class Evaluation:
             index = f"({index} + {name} * tcf::splat<int64_t, {width}>({subscript.stride}))"
         if tensor.lanes:
             raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
-        if tensor.register:
-            return read(tensor, affine, lane)
+        if held:
+            return held
         text = f"tcf::gather_if<{tensor.raw}, {width}>({tensor.name}, {index}, {wanted})"
         stride = affine.stride(lane.iterator)
         if not computed and stride is not None and stride.number == 1:

@@ -42,17 +42,24 @@ class LoopWriter:
                 case Instance():
                     self.copies.write(node, lines, lane)
                 case Guard():
-                    with lines.braces(f"if ({node.condition})"):
-                        self.block(node.then, lines, lane)
-                    if node.otherwise:
-                        with lines.braces("else"):
-                            self.block(node.otherwise, lines, lane)
+                    self._guarded(node, lines, lane)
                 case Loop() if node.block and is_uniform(node):
                     self._blocked(node, lines, lane)
                 case Loop() if node.lanes and lane is None and is_vector(node):
                     self.lanes(node, lines, whole=node.high - node.low)
                 case Loop():
                     self._serial(node, lines, lane)
+
+    def _guarded(self, guard: Guard, lines: Lines, lane: LaneLoop | None) -> None:
+        if lane is not None:
+            lane.guarded += 1
+        with lines.braces(f"if ({guard.condition})"):
+            self.block(guard.then, lines, lane)
+        if guard.otherwise:
+            with lines.braces("else"):
+                self.block(guard.otherwise, lines, lane)
+        if lane is not None:
+            lane.guarded -= 1
 
     # ------------------------------------------------------------------ serial loops
 

@@ -77,6 +77,7 @@ class LaneLoop:
         accumulators: For each key of an accumulated target: its partial sums' name.
         copy: Which copy of an unrolled body this is.
         nested: How many loops inside the lanes loop are open.
+        guarded: How many conditions inside it are.
         squares: What is transposed in registers in the loop being written.
     """
 
@@ -88,4 +89,10 @@ class LaneLoop:
     accumulators: dict[object, list[str]] = field(default_factory=dict)
     copy: int = 0
     nested: int = 0
+    guarded: int = 0
     squares: Squares | None = None
+
+    @property
+    def hoists(self) -> bool:
+        """Whether what is written now may run before the loop: it runs there in any case."""
+        return self.nested == 0 and self.guarded == 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tcfuse
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 from tests.conformance.program_grammar import Program
@@ -39,5 +41,33 @@ def test_register_blocks_below_a_lanes_loop_that_runs_once_did_not_compile(
     text = """def f(float(N) A, float(M) B, uint32(N, N, N) X, int64(N) Y) -> (uint8(N, N) O) {
       O(i, j) min=! uint8(X(i, r, s)) where j in 0:N, r in 1:N, i in 0:N, s in 1:N
       O(i, j) = uint8(Y(j / 2)) where i in 0:N - 1, j in 0:N
+    }"""
+    assert right(text, tmp_path).equal > 2
+
+
+def test_an_index_that_some_rows_need_was_read_and_tested_in_all_rows() -> None:
+    text = """def f(int32(K) I, int32(5) X, int32(N) Z, int32(N + M) Y)
+        -> (int32(N + M, 20) O) {
+      O(i, j) = X(I(i)) where i in 0:N, j in 0:20
+      O(i, j) = Y(j) where i in N:N + M, j in 0:20
+      O(i, j) = Y(i) where i in 1:N + M, j in 0:20
+    }"""
+    index, x, y = (
+        np.array([3, 1, 99, 99], np.int32),
+        np.arange(5, dtype=np.int32),
+        np.arange(20),
+    )
+    out = tcfuse.define(text, quiet=True).f(index, x, x[:2].copy(), y.astype(np.int32))
+    assert out[0].tolist() == [3] * 20
+    assert out[1:].tolist() == [[i] * 20 for i in range(1, 20)]
+
+
+def test_a_read_that_never_happens_named_a_register_of_other_loops(tmp_path: Path) -> None:
+    text = """def f(float(N) A, float(M) B, float(N) X, float(1) Y)
+        -> (bool O, bool(1, 3, N) P) {
+      T(i, j) min=! Y(i) + X(2*j + 1) where i in 0:1
+      O max=! X(r) > 0.5 where r in 0:N
+      P(i, j, k) max=! isnan(i + 1 >= 0 && i + 1 < 1 ? T(i + 1, k) : 0.5)
+        where r in -2:min(N, M), j in 0:3, i in 0:1, k in 0:N
     }"""
     assert right(text, tmp_path).equal > 2
