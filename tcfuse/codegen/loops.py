@@ -120,17 +120,18 @@ class LoopWriter:
         i, outside = loop.iterator, self.copies.current
         own = self.bodies.registers_written(loop.body)
         lanes_inside = any(inner.lanes for inner in loops(loop.body))
-        lines.add(f"int64_t {i} = {loop.low};")
-        for size in _covering(loop):
-            rows = [Polynomial.constant(k) for k in range(size)]
-            with lines.braces(f"for (; {i} + {size} <= {loop.high}; {i} += {size})"):
-                self.copies.current = self.copies.within(i, rows, own)
-                for tensor in own:
-                    # A lanes loop declares its own; one that runs once is no loop any more.
-                    if lane is not None or not tensor.lanes or not lanes_inside:
-                        self._declare(tensor, lines, lane)
-                self.block(loop.body, lines, lane)
-                self.copies.current = outside
+        with lines.braces():  # two such loops may follow each other
+            lines.add(f"int64_t {i} = {loop.low};")
+            for size in _covering(loop):
+                rows = [Polynomial.constant(k) for k in range(size)]
+                with lines.braces(f"for (; {i} + {size} <= {loop.high}; {i} += {size})"):
+                    self.copies.current = self.copies.within(i, rows, own)
+                    for tensor in own:
+                        # A lanes loop declares its own; one that runs once is no loop any more.
+                        if lane is not None or not tensor.lanes or not lanes_inside:
+                            self._declare(tensor, lines, lane)
+                    self.block(loop.body, lines, lane)
+                    self.copies.current = outside
 
     # ------------------------------------------------------------------ lanes
 

@@ -71,3 +71,14 @@ def test_a_read_that_never_happens_named_a_register_of_other_loops(tmp_path: Pat
         where r in -2:min(N, M), j in 0:3, i in 0:1, k in 0:N
     }"""
     assert right(text, tmp_path).equal > 2
+
+
+def test_two_serial_loops_in_blocks_had_the_same_iterator(tmp_path: Path) -> None:
+    text = """def f(float(N) A, float(M) B, float(3) X, double(N + M, N + M) Y,
+        bfloat16(3, N + M) Z, double(3) V, bfloat16(N + M, M) W) -> (O, P) {
+      O(i, j) min=! float(u)
+        where u = Y(r, j) + Z(i - 1, j), j in 0:N + M, r in 0:N + M, exists X(i - 1)
+      P(i, j) max=! float(O(j, r))
+        where r in 0:N + M, j in 1:3 + 1, i in 0:M / 2, t = V((r + 1) % 3) * W(r, i)
+    }"""
+    assert right(text, tmp_path).equal > 2
