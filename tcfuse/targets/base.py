@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from tcfuse.interface import Interface, Port
 
-__all__ = ["Interface", "KernelSource", "KernelTexts", "Phase", "Port"]
+__all__ = [
+    "CudaPhase",
+    "CudaSource",
+    "Interface",
+    "KernelSource",
+    "KernelTexts",
+    "Launch",
+    "Phase",
+    "Port",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,72 @@ class KernelSource:
     shared_bytes: str = "0"
     local_bytes: str = "0"
     tc: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One way to run a phase on a GPU: a ``__global__`` function and how it is started.
+
+    Grids and blocks have one dimension.  The function's parameters are, in this order, a pointer
+    to each input, to each output, ``char* scratch``, ``int32_t* fault`` and each size of the
+    interface as ``int64_t``; all launches of a kernel have the same ones.
+
+    Attributes:
+        symbol: Name of the ``extern "C" __global__`` function.
+        grid: Blocks that there is work for, a C expression over size names.  Any smaller number
+            of blocks does the same work; none is started for 0 or less.
+        block: Threads of a block.
+        shared_bytes: Dynamic shared memory of a block, a C expression over size names.
+        when: A C condition over size names and two more: ``tcf_alignment``, a power of two that
+            divides every tensor's address, and ``tcf_shared_limit``, the bytes of shared memory
+            that a block may ask for.
+        blocks_per_multiprocessor: At most that many blocks are started for each multiprocessor
+            of the device; 0 sets no limit.
+    """
+
+    symbol: str
+    grid: str
+    block: int
+    shared_bytes: str = "0"
+    when: str = "1"
+    blocks_per_multiprocessor: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CudaPhase:
+    """One step of a kernel on a GPU; a step sees everything that those before it wrote.
+
+    Attributes:
+        launches: The first whose condition holds is used; the last one's always does.
+    """
+
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CudaSource:
+    """A fused node's kernel in CUDA C.
+
+    Attributes:
+        name: As that of a ``KernelSource``.
+        text: CUDA C++17; it includes ``tcf_device.hpp`` (``codegen.device``) and nothing else.
+        phases: Launched one after the other on one stream.
+        scratch_bytes: Global memory for the whole call, a C expression over size names.
+        contract: Whether a multiplication and an addition may be fused.
+    """
+
+    name: str
+    text: str
+    interface: Interface
+    phases: tuple[CudaPhase, ...]
+    scratch_bytes: str = "0"
+    tc: str = ""
+    contract: bool = True
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch of every phase."""
+        return tuple(launch for phase in self.phases for launch in phase.launches)
 
 
 @dataclass(frozen=True, slots=True)
