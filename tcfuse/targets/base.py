@@ -61,9 +61,9 @@ class KernelSource:
 class Launch:
     """One way to run a phase on a GPU: a ``__global__`` function and how it is started.
 
-    Grids and blocks have one dimension.  The function's parameters are, in this order, a pointer
-    to each input, to each output, ``char* scratch``, ``int32_t* fault`` and each size of the
-    interface as ``int64_t``; all launches of a kernel have the same ones.
+    Grids and blocks have one dimension.  The function's parameters are, in this order, a
+    pointer to each input, to each output, ``char* scratch``, ``int32_t* fault`` and each size
+    of the interface as ``int64_t``; all launches of a kernel have the same ones.
 
     Attributes:
         symbol: Name of the ``extern "C" __global__`` function.
