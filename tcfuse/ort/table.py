@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from tcfuse.targets.base import Interface, KernelSource, Port
 from tcfuse.targets.compilers import Level
+from tcfuse.targets.geometry import MOST_SCRATCH
+from tcfuse.targets.places import Places, dimensions, origins
 from tcfuse.types import Size, size_names
 
 N_LEVELS = 3  # TCF_N_LEVELS
 UNKNOWN_BIT = 63
-MOST_SCRATCH = 1 << 48  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,21 +62,6 @@ def table(
     )
 
 
-def origins(interface: Interface) -> dict[str, int]:
-    """The input dimension each size is read from, counted over all inputs; derived ones lack.
-
-    A size is read from the first dimension that consists of its name alone.
-    """
-    derived = {name for name, _ in interface.derived}
-    found: dict[str, int] = {}
-    for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
-        if isinstance(size, str) and size in interface.sizes and size not in derived:
-            found.setdefault(size, position)
-    for name in interface.sizes:
-        assert name in found or name in derived, f"nothing says what size {name!r} is"
-    return found
-
-
 def _region(k: int, kernel: KernelSource, levels: Sequence[Level], *, ports: bool) -> str:
     """The functions and arrays of kernel number ``k``."""
     interface = kernel.interface
@@ -85,7 +71,7 @@ def _region(k: int, kernel: KernelSource, levels: Sequence[Level], *, ports: boo
     loops = [[f"{p.symbol}_{level.name}" for level in levels] for p in kernel.phases]
     kinds = (f"{{{p.type.dtype.onnx}, {p.type.rank}}}" for p in _ports(interface))
     read = origins(interface)
-    output_sizes = [size for _, _, size in _dimensions(interface.outputs)]
+    output_sizes = [size for _, _, size in dimensions(interface.outputs)]
     parts = [
         f"/* {kernel.name} */",
         *(f"extern TCF_HIDDEN TcfLoop {symbol};" for row in loops for symbol in row),
@@ -95,7 +81,7 @@ def _region(k: int, kernel: KernelSource, levels: Sequence[Level], *, ports: boo
         _array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes)),
         _array(f"const uint64_t dim_needs_{k}[]", _needs(interface, output_sizes)),
         *_derive(k, interface),
-        _agree(k, kernel, _Places(interface, read, ports=ports)),
+        _agree(k, kernel, Places(interface, read, ports=ports)),
         _shape(k, interface, output_sizes),
         _plan(k, kernel),
     ]
@@ -135,46 +121,18 @@ def _derive(k: int, interface: Interface) -> Iterator[str]:
     yield "}"
 
 
-class _Places:
-    """Where sizes come from, in words."""
-
-    def __init__(self, interface: Interface, read: Mapping[str, int], *, ports: bool) -> None:
-        dims = [(i, d) for i, d, _ in _dimensions(interface.inputs)]
-        inputs = enumerate(interface.inputs)
-        names = [repr(port.name) if ports else f"input {i}" for i, port in inputs]
-        self.ports, self.read = ports, read
-        self.meanings = {
-            name: f"dimension {dims[position][1]} of {names[dims[position][0]]}"
-            for name, position in read.items()
-        }
-        for name, expression in interface.derived:
-            formula = _explain(expression, {} if ports else self.meanings)
-            self.meanings[name] = formula if ports else f"({formula})"
-        self.dimensions = [
-            f"dimension {d} of {names[i]}" if ports else f"input {i}, dimension {d}"
-            for i, d in dims
-        ]
-
-    def rule(self, size: Size) -> str:
-        """What a size stands for, as a C literal; ``NULL`` for a number."""
-        if isinstance(size, int):
-            return "NULL"
-        if not self.ports:
-            return _quote(_explain(size, self.meanings))
-        known = [f"{n} is {self.meanings[n]}" for n in size_names([size]) if n in self.meanings]
-        return _quote(f"{size} ({', '.join(known)})" if known else size)
-
-
-def _agree(k: int, kernel: KernelSource, places: _Places) -> str:
+def _agree(k: int, kernel: KernelSource, places: Places) -> str:
     """The function that checks what the inputs' dimensions must be."""
     interface = kernel.interface
     checks = (*interface.checks, *_memory_checks(kernel))
     lines: list[str] = []
     expressions: list[Size] = [condition for condition, _ in checks]
-    for position, (_, _, size) in enumerate(_dimensions(interface.inputs)):
+    for position, (_, _, size) in enumerate(dimensions(interface.inputs)):
         if isinstance(size, str) and places.read.get(size) == position:
             continue
-        where, rule = _quote(places.dimensions[position]), places.rule(size)
+        where = _quote(places.dimensions[position])
+        meaning = places.rule(size)
+        rule = "NULL" if meaning is None else _quote(meaning)
         lines.append(f"  TCF_AGREE({position}, {guarded(size)}, {where}, {rule})")
         expressions.append(size)
     for condition, sentence in checks:
@@ -297,13 +255,6 @@ def _operand_end(text: str, start: int) -> int:
     return end
 
 
-def _dimensions(ports: Sequence[Port]) -> Iterator[tuple[int, int, Size]]:
-    """Port number, dimension number and size of every dimension."""
-    for i, port in enumerate(ports):
-        for d, size in enumerate(port.type.shape):
-            yield i, d, size
-
-
 def _ports(interface: Interface) -> tuple[Port, ...]:
     return (*interface.inputs, *interface.outputs)
 
@@ -315,13 +266,6 @@ def _index(names: Sequence[str], size: Size) -> str:
 def _array(declaration: str, values: Iterable[str]) -> str:
     """A static array; C has no empty ones."""
     return f"static {declaration} = {{{', '.join(values) or '0'}}};"
-
-
-def _explain(expression: str, meanings: dict[str, str]) -> str:
-    """An expression with each size replaced by where it comes from."""
-    return re.sub(
-        r"[A-Za-z_]\w*", lambda m: meanings.get(m[0], m[0].removeprefix("tcf_")), expression
-    )
 
 
 def _quote(text: str) -> str:

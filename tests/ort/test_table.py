@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tcfuse.ort.table import guarded, origins, table
+from tcfuse.ort.table import guarded, table
 from tcfuse.targets.base import Interface, KernelSource, Phase, Port
 from tcfuse.targets.compilers import OTHER_LEVELS, X86_LEVELS
+from tcfuse.targets.places import origins
 from tcfuse.types import DType, Size, TensorType
 
 
