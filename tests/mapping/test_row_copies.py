@@ -1,0 +1,123 @@
+"""Rows that several loops read: which are copied, and where the copies are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcfuse.errors import ToolchainError
+from tcfuse.mapping.plan import Plan, plan_kernel
+from tcfuse.mapping.row_copies import plan_with_rows, with_row_copies
+from tcfuse.mapping.storage import Memory
+from tcfuse.options import MappingOptions
+from tcfuse.targets.toolchain import Toolchain
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.evaluate import evaluate
+from tcfuse.tc.unparse import unparse_statement
+from tests.codegen.conftest import runnable
+from tests.poly.definitions import LAYER_NORM, SOFTMAX, SOFTMAX_OUTER, checked_of
+from tests.targets.kernels import build, kernel_of
+from tests.targets.test_cpu import assert_equal
+
+
+def planned(checked: CheckedDef) -> Plan:
+    return plan_kernel(checked, (), MappingOptions())
+
+
+def lines(checked: CheckedDef) -> list[str]:
+    return [unparse_statement(s.comprehension) for s in checked.statements]
+
+
+def test_a_row_is_read_once() -> None:
+    copies = with_row_copies(checked_of(LAYER_NORM))
+    assert copies.sources == {"X_row": "X"}
+    assert lines(copies.checked) == [
+        "X_row(i, j) = X(i, j) where i in 0:512, j in 0:768",
+        "S(i) +=! X_row(i, j) where i in 0:512, j in 0:768",
+        "M(i) = S(i) / 768 where i in 0:512",
+        "V(i) +=! t * t where i in 0:512, j in 0:768, t = X_row(i, j) - M(i)",
+        "D(i) = sqrt(V(i) / 768 + 1e-05) where i in 0:512",
+        "Y(i, j) = (X_row(i, j) - M(i)) / D(i) * G(j) + B(j) where i in 0:512, j in 0:768",
+    ]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        # one reader
+        "def f(float(N, K) X) -> (Y) { Y(i) +=! X(i, k) }",
+        # nobody reduces
+        "def f(float(N, K) X) -> (Y, Z) { Y(i, k) = X(i, k) Z(i, k) = 2 * X(i, k) }",
+        # the whole tensor is the row
+        "def f(float(N, K) X) -> (Y, Z) { Y +=! X(i, k) Z(i, k) = X(i, k) * Y }",
+        # rows of the one are columns of the other
+        "def f(float(N, N) X) -> (Y, Z) { Y(i) +=! X(i, k) Z(k) +=! X(i, k) }",
+        # other elements
+        """def f(float(N, K) X) -> (Y, Z) {
+          Y(i) +=! X(i, k) where i in 0:N, k in 1:K
+          Z(i, k) = X(i, k) * Y(i) where i in 0:N, k in 0:K
+        }""",
+        """def f(float(N, K) X) -> (Y, Z) {
+          Y(i) +=! X(i, k) where i in 0:N, k in 0:K - 1
+          Z(i, k) = X(i, k + 1) * Y(i) where i in 0:N, k in 0:K - 1
+        }""",
+    ],
+)
+def test_what_is_not_read_again_as_a_row_is_not_copied(definition: str) -> None:
+    checked = checked_of(definition)
+    assert with_row_copies(checked).checked is checked
+
+
+@pytest.mark.parametrize("definition", [LAYER_NORM, SOFTMAX])
+def test_a_copy_is_kept_as_a_row(definition: str) -> None:
+    buffer = plan_with_rows(checked_of(definition), planned).buffers["X_row"]
+    assert buffer.memory is Memory.ROW
+    assert not buffer.lanes
+
+
+def test_a_copy_that_would_be_a_tensor_is_taken_back() -> None:
+    checked = checked_of("""def f(float(N, K) X, float(K, N) Z) -> (float(N) Y, float(N, K) W) {
+      Y(i) +=! X(i, k) * Z(k, i)
+      T(k) +=! Z(k, i) * Y(i)
+      W(i, k) = X(i, k) * T(k)
+    }""")
+    assert with_row_copies(checked).sources == {"X_row": "X"}
+    assert "X_row" not in plan_with_rows(checked, planned).buffers
+
+
+def test_rows_across_lanes_are_read_again() -> None:
+    checked = checked_of(SOFTMAX_OUTER)
+    assert with_row_copies(checked).sources == {"X_row": "X"}
+    assert "X_row" not in plan_with_rows(checked, planned).buffers
+
+
+@pytest.mark.compiler
+def test_kernels_with_copies_are_right(tmp_path: Path) -> None:
+    try:
+        Toolchain.default()
+    except ToolchainError as error:
+        pytest.skip(f"no compiler: {error}")
+    definitions = [
+        checked_of(text.replace("512", "5").replace("768", "37"))
+        for text in (
+            LAYER_NORM,
+            LAYER_NORM.replace("float(5", "float16(5"),
+            "def f(float(N, K) X) -> (Y) { M(i) max=! X(i, k) Y(i, k) = X(i, k) - M(i) }",
+        )
+    ]
+    copied = [with_row_copies(checked).checked for checked in definitions]
+    assert all("X_row" in checked.tensors for checked in copied)
+    kernels = [kernel_of(checked) for checked in copied]
+    rng = np.random.default_rng(0)
+    for built in build(copied, kernels, runnable()[-1:], tmp_path):
+        for kernel, checked in zip(built, definitions, strict=True):
+            inputs = {}
+            for name in checked.inputs:
+                kind = checked.tensors[name]
+                shape = tuple(s if isinstance(s, int) else 7 for s in kind.shape)
+                inputs[name] = rng.standard_normal(shape).astype(kind.dtype.numpy)
+            found, fault = kernel(inputs)
+            assert not fault
+            assert_equal(checked, found, evaluate(checked, inputs))
