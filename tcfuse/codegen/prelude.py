@@ -12,4 +12,5 @@ from tcfuse.codegen import mathlib
 def kernel_prelude() -> str:
     """The math library, then what kernels need beside it."""
     folder = resources.files("tcfuse.codegen")
-    return mathlib.prelude() + folder.joinpath("kernel.hpp").read_text(encoding="utf-8")
+    headers = (folder.joinpath(name) for name in ("kernel.hpp", "lanes.hpp"))
+    return mathlib.prelude() + "".join(h.read_text(encoding="utf-8") for h in headers)

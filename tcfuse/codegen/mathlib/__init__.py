@@ -20,6 +20,7 @@ HEADERS = (
     "compare",
     "convert",
     "memory",
+    "halves",
     "integer",
     "reduce",
     "rounding",

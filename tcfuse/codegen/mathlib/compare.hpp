@@ -13,7 +13,7 @@ TCF_INLINE mask<L> narrow(N m) {
   } else if constexpr (sizeof(N) == sizeof(mask<L>)) {
     return (mask<L>)m;
   } else {
-    return __builtin_convertvector(m, mask<L>);
+    return converted_lanes<mask<L>>(m);
   }
 }
 template <class V>
@@ -23,7 +23,7 @@ TCF_INLINE native<V> widen(mask<lanes<V>> m) {
   } else if constexpr (sizeof(V) == sizeof(m)) {
     return (native<V>)m;
   } else {
-    return __builtin_convertvector(m, native<V>);
+    return converted_lanes<native<V>>(m);
   }
 }
 

@@ -4,7 +4,7 @@
 // negative int32 or int64; narrower integers are the low bits of that, uint32 those of int64.
 namespace tcf {
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(TCF_DEVICE)
 typedef vec<float, 4> f32x4;
 typedef vec<double, 2> f64x2;
 
@@ -70,7 +70,7 @@ TCF_INLINE with_elem<V, To> truncate(V v) {
   V u = blend<V>(fits, v, cst<V>(0));
   W w;
   if constexpr (is_scalar<V>) w = To(u);
-  else w = __builtin_convertvector(u, W);
+  else w = converted_lanes<W>(u);
   const To least = To(uint_elem<To>(1) << (8 * sizeof(To) - 1));
   return select(narrow<lanes<V>>(fits), w, cst<W>(least));
 }
@@ -92,7 +92,7 @@ TCF_INLINE with_elem<V, To> cast(V v) {
   } else if constexpr (is_scalar<V>) {
     return static_cast<To>(v);
   } else {
-    return __builtin_convertvector(v, with_elem<V, To>);
+    return converted_lanes<with_elem<V, To>>(v);
   }
 }
 

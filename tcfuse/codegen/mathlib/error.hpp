@@ -59,7 +59,7 @@ TCF_INLINE V erfc_large(V a) {
   const V most = cst<V>(same<elem<V>, float> ? 9.1945486 : 26.543258454250981);
   V b = blend<V>(a < cst<V>(1e30), a, cst<V>(1e30));
   b = blend<V>(a == a, b, a);
-  V r = exactly(erfcx_large(b) * exp_minus_square(b));
+  V r = product(erfcx_large(b), exp_minus_square(b));
   return blend<V>(a > most, cst<V>(0), r);
 }
 

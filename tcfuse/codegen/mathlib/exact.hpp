@@ -5,6 +5,12 @@
 #endif
 namespace tcf {
 
+// a * b, rounded whatever becomes of it.
+template <class V>
+TCF_INLINE V product(V a, V b) {
+  return exactly(a * b);
+}
+
 // high + low is the value; |low| is at most half a unit in the last place of high.
 template <class V>
 struct twin {
@@ -24,7 +30,7 @@ TCF_INLINE twin<V> exact_sum(V a, V b) {
 }
 template <class V>
 TCF_INLINE twin<V> exact_product(V a, V b) {
-  V p = exactly(a * b);
+  V p = product(a, b);
 #if TCF_FUSED
   return {p, fused(a, b, -p)};
 #else

@@ -1,7 +1,9 @@
 // Rounding, square root, fused multiply-add: what the instruction set has, for every width.
 namespace tcf {
 
-#ifdef __clang__
+#ifdef TCF_DEVICE
+// The device library has them.
+#elif defined(__clang__)
 #define TCF_UNARY(name, builtin, imm)                                          \
   TCF_INLINE float name(float v) { return __builtin_##builtin##f(v); }         \
   TCF_INLINE double name(double v) { return __builtin_##builtin(v); }          \
@@ -142,8 +144,8 @@ TCF_INLINE V mad(V a, V b, V c) {
 // The value of v, kept from being contracted or reassociated with what uses it.
 template <class V>
 TCF_INLINE V exactly(V v) {
-#ifdef __clang__
-  return v;  // contraction is off in this library
+#if defined(__clang__) || (defined(TCF_DEVICE) && !defined(TCF_EMULATED))
+  return v;  // contraction is off in this library, and products have a function on the device
 #else
   return __builtin_assoc_barrier(v);
 #endif

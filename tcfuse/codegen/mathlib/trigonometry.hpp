@@ -72,6 +72,12 @@ static constexpr uint64_t two_over_pi[21] = {
     0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab,
     0xf0cfbc209af4361d};
 
+#ifndef TCF_DEVICE
+// The upper half of a product.
+TCF_INLINE uint64_t high_product(uint64_t a, uint64_t b) {
+  return uint64_t(((unsigned __int128)a * b) >> 64);
+}
+#endif
 // x - q pi / 2 in [-pi / 4, pi / 4] of a large finite x; q modulo 4.
 TCF_NOINLINE double reduce_large(double x, int* q) {
   uint64_t u = bits<uint64_t>(x);
@@ -83,12 +89,11 @@ TCF_NOINLINE double reduce_large(double x, int* q) {
     int k = start / 64 + i, s = start % 64;
     w[i] = two_over_pi[k] << s | (s ? two_over_pi[k + 1] >> (64 - s) : 0);
   }
-  typedef unsigned __int128 wide;
-  wide low = wide(m) * w[2], mid = wide(m) * w[1] + uint64_t(low >> 64);
-  uint64_t top = m * w[0] + uint64_t(mid >> 64), next = uint64_t(mid);
+  uint64_t low = m * w[2], carried = high_product(m, w[2]), next = m * w[1] + carried;
+  uint64_t top = m * w[0] + high_product(m, w[1]) + (next < carried);
   // top:next is the quotient modulo 4, in units of 2^-126.
   int quadrant = int(top >> 62);
-  uint64_t f = top << 2 | next >> 62, g = next << 2 | uint64_t(low) >> 62;
+  uint64_t f = top << 2 | next >> 62, g = next << 2 | low >> 62;
   bool up = f >> 63;
   if (up) {
     quadrant++;

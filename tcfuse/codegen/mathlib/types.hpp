@@ -150,6 +150,12 @@ TCF_INLINE To bits(From v) {
   return __builtin_bit_cast(To, v);
 }
 
+// A vector's lanes as the elements of W.
+template <class W, class V>
+TCF_INLINE W converted_lanes(V v) {
+  return __builtin_convertvector(v, W);
+}
+
 // Every lane s; s - 0 keeps -0.0, unlike s + 0, and compilers fold it.
 template <class T, int L>
 TCF_INLINE vec<T, L> splat(T s) {

@@ -1,0 +1,82 @@
+// Lanes on the CPU: masks, guarded reads, transposes in registers, how many lanes a loop gets.
+namespace tcf {
+
+template <int L>
+TCF_INLINE mask<L> splat_mask(bool b) {
+  if constexpr (L == 1) {
+    return b;
+  } else {
+    return splat<int32_t, L>(b ? -1 : 0);
+  }
+}
+
+// base[index] where m holds; the other lanes read nothing and are zero.
+template <class T, int L>
+TCF_INLINE vec<T, L> gather_if(const T* base, vec<int64_t, L> index, mask<L> m) {
+  vec<T, L> v = {};
+  for (int i = 0; i < L; i++)
+    if (lane(m, i)) set_lane(v, i, base[lane(index, i)]);
+  return v;
+}
+// The same for neighbours: p[i] in lane i.
+template <class T, int L>
+TCF_INLINE vec<T, L> load_where(const T* p, mask<L> m) {
+#ifdef TCF_MASKED
+  if constexpr (masked<T, L>::usable) {
+    typedef int32_t numbers __attribute__((ext_vector_type(L)));
+    const auto flags = __builtin_convertvector((numbers)m, typename masked<T, L>::flags);
+    return (vec<T, L>)__builtin_masked_load(flags, p, (typename masked<T, L>::elements)(T(0)));
+  }
+#endif
+  vec<T, L> v = {};
+  for (int i = 0; i < L; i++)
+    if (lane(m, i)) set_lane(v, i, p[i]);
+  return v;
+}
+template <int L, class T>
+TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n) {
+  for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
+}
+
+// Squares: column q of L rows that lie stride apart, for transposes in registers.  Every round
+// interleaves the first half of the vectors with the second; after log2(L) rounds, vector q holds
+// element q of every row.
+template <class V, int... I>
+TCF_INLINE V interleave_low(V a, V b, seq<I...>) {
+  return __builtin_shufflevector(a, b, (I / 2 + (I % 2) * lanes<V>)...);
+}
+template <class V, int... I>
+TCF_INLINE V interleave_high(V a, V b, seq<I...>) {
+  return __builtin_shufflevector(a, b, (I / 2 + lanes<V> / 2 + (I % 2) * lanes<V>)...);
+}
+template <int L, class T>
+TCF_INLINE void load_square(vec<T, L>* columns, const T* p, int64_t stride) {
+  vec<T, L> rows[L];
+  for (int i = 0; i < L; i++) rows[i] = load<T, L>(p + i * stride);
+  for (int round = 1; round < L; round *= 2) {
+    for (int i = 0; i < L / 2; i++) {
+      columns[2 * i] = interleave_low(rows[i], rows[i + L / 2], make_seq<L>());
+      columns[2 * i + 1] = interleave_high(rows[i], rows[i + L / 2], make_seq<L>());
+    }
+    for (int i = 0; i < L; i++) rows[i] = columns[i];
+  }
+}
+#ifdef __clang__
+#define TCF_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TCF_UNROLL _Pragma("GCC unroll 16")
+#endif
+
+// Lanes of a loop of that many iterations: a register's worth of the widest element, or several
+// registers' worth where the loops inside would otherwise wait for each other's results.
+constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1,
+                        int limit = 1 << 10) {
+#ifndef __clang__
+  registers = 1;  // gcc makes poor code of vectors wider than a register
+#endif
+  int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes) * registers;
+  while (most > 2 && (most / 2 >= extent || most > limit)) most /= 2;
+  return most;
+}
+
+}  // namespace tcf
