@@ -39,7 +39,7 @@ class CudaOptions:
         8,
         choices=(0, 2, 4, 8, 16),
         unit="vectors",
-        doc="vectors of a row that a thread keeps in registers; longer rows go through memory",
+        doc="vectors of rows that a thread keeps in registers; more go through shared memory",
         legal="0 to 64",
         accepts=lambda n: 0 <= n <= 64,
     )

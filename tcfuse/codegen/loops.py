@@ -26,6 +26,8 @@ from tcfuse.types import DType
 class LoopWriter:
     """Writes the loops of one kernel."""
 
+    index = "int64_t"  # the C type of iterators
+
     def __init__(
         self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int, *, reciprocals: bool
     ) -> None:
@@ -40,7 +42,7 @@ class LoopWriter:
         for node in block:
             match node:
                 case Instance():
-                    self.copies.write(node, lines, lane)
+                    self.instance(node, lines, lane)
                 case Guard():
                     self._guarded(node, lines, lane)
                 case Loop() if node.block and is_uniform(node):
@@ -48,7 +50,11 @@ class LoopWriter:
                 case Loop() if node.lanes and lane is None and is_vector(node):
                     self.lanes(node, lines, whole=node.high - node.low)
                 case Loop():
-                    self._serial(node, lines, lane)
+                    self.serial(node, lines, lane)
+
+    def instance(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
+        """One instance of a statement, in every copy there is."""
+        self.copies.write(instance, lines, lane)
 
     def _guarded(self, guard: Guard, lines: Lines, lane: LaneLoop | None) -> None:
         if lane is not None:
@@ -63,12 +69,13 @@ class LoopWriter:
 
     # ------------------------------------------------------------------ serial loops
 
-    def _serial(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
+    def serial(self, loop: Loop, lines: Lines, lane: LaneLoop | None) -> None:
+        """One iteration after the other."""
         i = loop.iterator
         low = str(loop.low)
         if lane is not None:
-            low = self._squares(loop, lines, lane) or low
-        with lines.braces(f"for (int64_t {i} = {low}; {i} < {loop.high}; ++{i})"):
+            low = self.squares(loop, lines, lane) or low
+        with lines.braces(f"for ({self.index} {i} = {low}; {i} < {loop.high}; ++{i})"):
             if lane is None:
                 self.declare_lane_registers(loop, lines)
             else:
@@ -77,7 +84,7 @@ class LoopWriter:
             if lane is not None:
                 lane.nested -= 1
 
-    def _squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
+    def squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
         """Whole squares of a loop that transposes; where the rest starts, if it does."""
         if loops(loop.body) or lane.partial is not None or lane.squares is not None:
             return None
@@ -129,7 +136,7 @@ class LoopWriter:
                     for tensor in own:
                         # A lanes loop declares its own; one that runs once is no loop any more.
                         if lane is not None or not tensor.lanes or not lanes_inside:
-                            self._declare(tensor, lines, lane)
+                            self.declare(tensor, lines, lane)
                     self.block(loop.body, lines, lane)
                     self.copies.current = outside
 
@@ -147,7 +154,7 @@ class LoopWriter:
             wanted = f"{widest}, {extent}, {GROUPS}, {MOST_LANES}"
         lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1))
-        self._copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
+        self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
         steps = Lines(depth=lines.depth + 1)
         if not lane.accumulators and self.bodies.repeatable(loop.body):
             self._overlapping(loop, steps, lane, groups, extent)
@@ -159,9 +166,9 @@ class LoopWriter:
             self._disjoint(loop, steps, lane, unrolled, rest=rest)
         with lines.braces(f"if ({loop.low} < {loop.high})"):
             lines.extend(lane.before)
-            self._accumulators(lane, lines, declare=True)
+            self.accumulators(lane, lines, declare=True)
             lines.extend(steps)
-            self._accumulators(lane, lines, declare=False)
+            self.accumulators(lane, lines, declare=False)
 
     def _disjoint(
         self, loop: Loop, steps: Lines, lane: LaneLoop, unrolled: int, *, rest: bool
@@ -177,10 +184,10 @@ class LoopWriter:
                 for copy in range(unrolled):
                     lane.copy = copy
                     shift = Polynomial.of({(width,): copy})
-                    self._copy(loop, start + shift, steps, lane)
+                    self.copy(loop, start + shift, steps, lane)
         lane.copy = 0
         with steps.braces(f"for (; {base} + {width} <= {loop.high}; {base} += {width})"):
-            self._copy(loop, start, steps, lane)
+            self.copy(loop, start, steps, lane)
         if rest:
             with steps.braces(f"if ({base} < {loop.high})"):
                 self._first_lanes(loop, base, steps, lane)
@@ -217,25 +224,25 @@ class LoopWriter:
         if count > 1:
             own = self.bodies.lane_registers(loop.body)
             self.copies.current = self.copies.within(loop.iterator, shifts, own)
-        self._copy(loop, first, lines, lane)
+        self.copy(loop, first, lines, lane)
         self.copies.current = outside
 
     def _first_lanes(self, loop: Loop, base: str, lines: Lines, lane: LaneLoop) -> None:
         """A group of which only the first lanes are used."""
         lane.partial = "left"
         lines.add(f"const int64_t left = {loop.high} - {base};")
-        self._copy(loop, Polynomial.factor(base), lines, lane)
+        self.copy(loop, Polynomial.factor(base), lines, lane)
         lane.partial = None
 
-    def _copy(self, loop: Loop, start: Polynomial, lines: Lines, lane: LaneLoop) -> None:
+    def copy(self, loop: Loop, start: Polynomial, lines: Lines, lane: LaneLoop) -> None:
         """The body for lanes from ``start`` on."""
         with lines.braces():
-            lines.add(f"const int64_t {loop.iterator} = {start};")
+            lines.add(f"const {self.index} {loop.iterator} = {start};")
             for tensor in self.bodies.lane_registers(loop.body):
-                self._declare(tensor, lines, lane)
+                self.declare(tensor, lines, lane)
             self.block(loop.body, lines, lane)
 
-    def _declare(self, tensor: Tensor, lines: Lines, lane: LaneLoop | None) -> None:
+    def declare(self, tensor: Tensor, lines: Lines, lane: LaneLoop | None) -> None:
         """The registers of a tensor, one for each copy."""
         kind = tensor.held
         if tensor.lanes and lane is not None:
@@ -245,7 +252,8 @@ class LoopWriter:
         for name in self.copies.names(tensor):
             lines.add(f"{kind} {name} = {{}};")
 
-    def _accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
+    def accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
+        """The partial results of a loop over lanes: declared, or folded into their targets."""
         for key, names in lane.accumulators.items():
             assert isinstance(key, tuple)
             target, offset, operator, dtype = key

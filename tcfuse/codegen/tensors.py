@@ -14,6 +14,7 @@ from tcfuse.types import DType, Size
 
 MOST_LANES = 16
 MOST_BYTES = 1 << 44
+_APART = Polynomial.constant(MOST_LANES)
 STACK_BYTES = 16384  # row buffers of a kernel that together take no more live on the stack
 
 
@@ -82,8 +83,18 @@ class Tensor:
                 return text
 
 
-def tensors_of(checked: CheckedDef, buffers: Mapping[str, Buffer]) -> dict[str, Tensor]:
-    """Every tensor of a kernel by name."""
+def tensors_of(
+    checked: CheckedDef,
+    buffers: Mapping[str, Buffer],
+    lanes_apart: Polynomial = _APART,
+) -> dict[str, Tensor]:
+    """Every tensor of a kernel by name.
+
+    Args:
+        checked: Whose tensors they are.
+        buffers: The storage of its temporaries.
+        lanes_apart: Elements between neighbours in a row of which each lane has its own.
+    """
     found: dict[str, Tensor] = {}
     for name, kind in checked.tensors.items():
         buffer = buffers.get(name)
@@ -91,7 +102,7 @@ def tensors_of(checked: CheckedDef, buffers: Mapping[str, Buffer]) -> dict[str, 
         shape = tuple(kind.shape[d] for d in kept)
         lanes = buffer is not None and buffer.lanes
         register = buffer is not None and buffer.memory is Memory.REGISTER
-        step = Polynomial.constant(MOST_LANES if lanes and not register else 1)
+        step = lanes_apart if lanes and not register else Polynomial.constant(1)
         compact = [s * step for s in row_major(shape)]
         strides = [Polynomial()] * kind.rank
         for d, stride in zip(kept, compact, strict=True):
@@ -140,7 +151,7 @@ def arrange(
             if not t.lanes:
                 lines.append(f"{t.held} {t.name} = {t.held}(0);")
             continue
-        needed = _rounded_bytes(t)
+        needed = rounded_bytes(t)
         if any(abs(c) > MOST_BYTES for _, c in t.size.terms):
             raise UnsupportedError(f"{name} takes more memory than there is")
         small = needed.number is not None and stack + needed.number <= STACK_BYTES
@@ -157,7 +168,7 @@ def arrange(
     return Arena(tuple(lines), str(shared), str(local))
 
 
-def _rounded_bytes(tensor: Tensor) -> Polynomial:
+def rounded_bytes(tensor: Tensor) -> Polynomial:
     """Bytes the tensor takes, rounded up so that the next one is aligned."""
     total = tensor.size * Polynomial.constant(tensor.dtype.bytes)
     if total.number is not None:

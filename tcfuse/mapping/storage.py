@@ -10,7 +10,7 @@ Source: array contraction, as in Darte and Huard, "New Complexity Results on Arr
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import takewhile
@@ -62,7 +62,11 @@ class Buffer:
 
 
 def place_temporaries(
-    scop: Scop, dependences: Dependences, tree: Domain, depth: int = DEEP
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    depth: int = DEEP,
+    whole: Collection[str] = (),
 ) -> Mapping[str, Buffer]:
     """The storage of every tensor that is neither a parameter nor returned.
 
@@ -71,6 +75,7 @@ def place_temporaries(
         dependences: Which values travel where.
         tree: The mapped tree.
         depth: The most common loops each of whose iterations has storage of its own.
+        whole: Tensors that must be kept whole.
     """
     given = {*scop.checked.inputs, *scop.checked.outputs}
     users: dict[str, list[str]] = {}
@@ -80,9 +85,15 @@ def place_temporaries(
             if tensor not in given:
                 users.setdefault(tensor, []).append(access.get_tuple_name(isl.dim_type.in_))
     return {
-        tensor: _place(scop, dependences, tree, tensor, tuple(dict.fromkeys(names)), depth)
+        tensor: _whole(scop, tensor)
+        if tensor in whole
+        else _place(scop, dependences, tree, tensor, tuple(dict.fromkeys(names)), depth)
         for tensor, names in users.items()
     }
+
+
+def _whole(scop: Scop, tensor: str) -> Buffer:
+    return Buffer(tensor, Memory.SHARED, tuple(range(scop.checked.tensors[tensor].rank)))
 
 
 def _place(
@@ -101,11 +112,10 @@ def _place(
         if not carries_nothing(inside(pairs, [p.row for p in prefix]), loop.row):
             break
         prefix.append(loop)
-    rank = scop.checked.tensors[tensor].rank
     threads = [PARALLEL in loop.marks for loop in loops]
     private = any(threads[: len(prefix)]) or not any(threads)
     if not private or not in_one_phase(tree.child, users):
-        return Buffer(tensor, Memory.SHARED, tuple(range(rank)))
+        return _whole(scop, tensor)
     kept = _kept(scop, prefix, tensor)
     if kept and any(
         BLOCKED in loop.marks for loop in prefix

@@ -5,8 +5,6 @@ The text is the same for every x86-64 level; the number of lanes is a macro of t
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,10 +21,9 @@ from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
+from tcfuse.targets.naming import kernel_name, plainly_named
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface, with_fixed_sizes
-from tcfuse.tc.plain_names import plain_names
-from tcfuse.tc.sema import check
 
 MOST_TEXT = 8 << 20
 
@@ -62,10 +59,10 @@ def compile_kernel(
         OptionError: A fixed size is no size of the definition.
     """
     given = {} if fixed is None or options.fix_sizes == "never" else fixed
-    checked, interface, sizes = _plainly_named(checked, interface, given)
+    checked, interface, sizes = plainly_named(checked, interface, given)
     facts = interface.facts
     interface = with_fixed_interface(interface, sizes)
-    name = _name(name_hint, str(checked.definition), str(interface), options.to_json())
+    name = kernel_name(name_hint, str(checked.definition), str(interface), options.to_json())
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
     plan = plan_kernel(checked, facts, options)
@@ -122,20 +119,3 @@ def _head(symbol: str, sizes: Sequence[str], declarations: Sequence[str]) -> lis
         *(f"  const int64_t {s} = sizes[{k}]; (void){s};" for k, s in enumerate(sizes)),
         *(f"  {line}" for line in declarations),
     ]
-
-
-def _plainly_named(
-    checked: CheckedDef, interface: Interface, given: Mapping[str, int]
-) -> tuple[CheckedDef, Interface, dict[str, int]]:
-    """All three with names that can stand in the texts of the stages."""
-    definition, plain = plain_names(checked.definition, interface)
-    if definition is not checked.definition:
-        checked = check(definition, sizes=plain.sizes)
-    names = dict(zip(interface.sizes, plain.sizes, strict=True))
-    return checked, plain, {names.get(name, name): value for name, value in given.items()}
-
-
-def _name(hint: str, *determining: str) -> str:
-    """Operator names, then a digest of everything that determines the text."""
-    digest = hashlib.sha256("\0".join(determining).encode()).hexdigest()[:8]
-    return f"{re.sub(r'[^A-Za-z0-9_]', '_', hint)}_{digest}"

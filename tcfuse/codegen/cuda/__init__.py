@@ -1,0 +1,1 @@
+"""Loop nests to CUDA C."""

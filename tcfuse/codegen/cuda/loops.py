@@ -1,0 +1,142 @@
+"""Loops to CUDA C: what a team of threads does in one iteration of the parallel loops.
+
+All threads of a team run everything outside loops over lanes, and the first of them writes what
+is written to memory there.  A loop over lanes is divided: thread ``tcf_rank`` runs groups of
+``TCF_L`` neighbouring iterations, ``TCF_TEAM`` groups apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tcfuse.codegen.cuda.vectors import Vector
+from tcfuse.codegen.kernel_ast import Instance, Loop
+from tcfuse.codegen.loops import LoopWriter
+from tcfuse.codegen.scope import LaneLoop, Lines
+from tcfuse.codegen.tensors import Tensor
+from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop
+from tcfuse.types import DType
+
+INDEX = "tcf_index"
+LANES = "TCF_L"
+GROUP = "tcf_group"  # the number of a group of lanes among those of its thread
+TOGETHER = {"+": "sum", "*": "product", "min": "min", "max": "max"}
+BOOLEAN = {"+": "any", "*": "all", "min": "all", "max": "any"}
+
+
+class TeamWriter(LoopWriter):
+    """Writes what one team does, or one thread of a flat phase."""
+
+    index = INDEX
+
+    def __init__(
+        self,
+        scop: Scop,
+        tensors: Mapping[str, Tensor],
+        *,
+        reciprocals: bool,
+        vector: Vector,
+        rows: Collection[str] = (),
+        barriers: Collection[int] = (),
+    ) -> None:
+        """A writer.
+
+        Args:
+            scop: The statements.
+            tensors: Where the tensors are.
+            reciprocals: As for ``Evaluation``.
+            vector: The widest groups of lanes.
+            rows: Tensors that stay in the registers of the threads through several loops.
+            barriers: Nodes, by identity, before which the threads of a team wait.
+        """
+        super().__init__(scop, tensors, 1, reciprocals=reciprocals)
+        self.rows = frozenset(tensors[name].name for name in rows)
+        self.barriers = frozenset(barriers)
+        self.vector = vector
+
+    def instance(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
+        """One instance; outside lanes, the first thread alone writes to memory."""
+        if lane is not None:
+            super().instance(instance, lines, lane)
+            return
+        self._wait(instance, lines)
+        statement = self.bodies.scop.statement(instance.statement)
+        if self.tensors[statement.comprehension.tensor].register:
+            super().instance(instance, lines, None)
+            return
+        with lines.braces("if (tcf_rank == 0)"):
+            super().instance(instance, lines, None)
+
+    def squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
+        """None: transposes in registers are the CPU's."""
+        return None
+
+    def declare(self, tensor: Tensor, lines: Lines, lane: LaneLoop | None) -> None:
+        """The registers of a tensor; rows are declared where a turn begins."""
+        if tensor.name not in self.rows:
+            super().declare(tensor, lines, lane)
+
+    def lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
+        """A loop over lanes, divided among the threads of the team."""
+        self._wait(loop, lines)
+        lane = LaneLoop(loop.iterator, LANES, Lines(depth=lines.depth + 1))
+        self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
+        steps = Lines(depth=lines.depth + 1)
+        low, high = loop.low, loop.high
+        steps.add("#pragma unroll (TCF_G ? TCF_G : 1)")
+        count = f"tcf::groups<TCF_G, TCF_TEAM, TCF_L>({high - low})"
+        with steps.braces(f"for (int {GROUP} = 0; {GROUP} < {count}; ++{GROUP})"):
+            base = self.names.fresh("base")
+            at = f"({GROUP} * TCF_TEAM + tcf_rank) * TCF_L"
+            steps.add(f"const {INDEX} {base} = {low + Polynomial.factor(at)};")
+            self.group(loop, base, steps, lane)
+        with lines.braces(f"if ({low} < {high})"):
+            lines.extend(lane.before)
+            self.accumulators(lane, lines, declare=True)
+            lines.extend(steps)
+            self.accumulators(lane, lines, declare=False)
+
+    def one_group(self, loop: Loop, base: str, lines: Lines) -> None:
+        """The iterations from ``base`` on that a thread of a flat phase runs, alone."""
+        steps = Lines(depth=lines.depth)
+        lane = LaneLoop(loop.iterator, LANES, lines)
+        self.group(loop, base, steps, lane)
+        lines.extend(steps)
+
+    def group(self, loop: Loop, base: str, lines: Lines, lane: LaneLoop) -> None:
+        """The iterations of one thread from ``base`` on, those that there are."""
+        with lines.braces(f"if ({base} + TCF_L <= {loop.high})"):
+            self.copy(loop, Polynomial.factor(base), lines, lane)
+        if self.vector.fills(loop.high - loop.low):
+            return
+        with lines.braces(f"else if (TCF_L > 1 && {base} < {loop.high})"):
+            lane.partial = "left"
+            lines.add(f"const int left = int({loop.high} - {base});")
+            self.copy(loop, Polynomial.factor(base), lines, lane)
+            lane.partial = None
+
+    def accumulators(self, lane: LaneLoop, lines: Lines, *, declare: bool) -> None:
+        """The partial results of a loop over lanes: declared, or folded over the team."""
+        for key, (name, *_) in lane.accumulators.items():
+            assert isinstance(key, tuple)
+            target, offset, operator, dtype = key
+            if declare:
+                neutral = Value(identity_text(operator, dtype), dtype)
+                lines.extend_declarations(spread(neutral, dtype, lane.width), [name])
+                continue
+            kind = (BOOLEAN if dtype is DType.BOOL else TOGETHER)[operator]
+            lines.add(f"const auto {name}_all = team.{kind}({folded(operator, name, dtype)});")
+            tensor = next(t for t in self.tensors.values() if target in self.copies.names(t))
+            if tensor.register:
+                text = combined(operator, target, f"{name}_all", dtype)
+                lines.add(f"{target} = {text};")
+                continue
+            place = f"{target}[{offset}]"
+            text = combined(operator, tensor.decoded(place), f"{name}_all", dtype)
+            lines.add(f"if (tcf_rank == 0) {place} = {tensor.encoded(text)};")
+
+    def _wait(self, node: Instance | Loop, lines: Lines) -> None:
+        if id(node) in self.barriers:
+            lines.add("team.sync();")

@@ -1,0 +1,302 @@
+"""Phases to CUDA C: one function template each, and a ``__global__`` function a variant.
+
+The template's parameters are the type of indices, the threads of a team, the lanes of a thread,
+the vectors of a row that it keeps, and where rows are; what is printed once serves them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
+from tcfuse.codegen.cuda.nest import Nest
+from tcfuse.codegen.cuda.rows import private_rows
+from tcfuse.codegen.cuda.sharing import barriers
+from tcfuse.codegen.cuda.variants import Needs, Rows, Variant, block_of, variants
+from tcfuse.codegen.cuda.vectors import Vector, choose_vector
+from tcfuse.codegen.kernel_ast import Loop, instances
+from tcfuse.codegen.scope import Lines
+from tcfuse.codegen.tensors import Tensor, rounded_bytes
+from tcfuse.cuda_options import CudaOptions
+from tcfuse.mapping.storage import Buffer, Memory
+from tcfuse.poly.polynomial import Polynomial
+from tcfuse.poly.scop import Scop, accesses
+from tcfuse.targets.base import Launch
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseText:
+    """One phase as CUDA C."""
+
+    text: str
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What the phases of one kernel share.
+
+    Attributes:
+        name: The kernel's, which those of functions start with.
+        tensors: Where every tensor is.
+        buffers: The storage of temporaries.
+        sizes: Names of the sizes.
+        offsets: Where each whole temporary starts in the scratch memory.
+        scratch: Bytes of the whole temporaries.
+        reciprocals: As for ``Evaluation``.
+    """
+
+    name: str
+    scop: Scop
+    tensors: Mapping[str, Tensor]
+    buffers: Mapping[str, Buffer]
+    sizes: Sequence[str]
+    offsets: Mapping[str, Polynomial]
+    scratch: Polynomial
+    reciprocals: bool
+
+    @property
+    def parameters(self) -> list[tuple[str, str]]:
+        """Type and name of the parameters that every function has."""
+        checked = self.scop.checked
+        inputs = (self.tensors[name] for name in checked.inputs)
+        outputs = (self.tensors[name] for name in checked.outputs)
+        return [
+            *((f"const {t.raw}* __restrict__", t.name) for t in inputs),
+            *((f"{t.raw}* __restrict__", t.name) for t in outputs),
+            ("char*", "scratch"),
+            ("int32_t*", "fault"),
+            *(("int64_t", f"size_{name}") for name in self.sizes),
+        ]
+
+
+class PhaseWriter:
+    """Writes the phases of one kernel."""
+
+    def __init__(self, kernel: Kernel, options: CudaOptions) -> None:
+        self.kernel = kernel
+        self.options = options
+
+    def write(self, nest: Nest, number: int) -> tuple[PhaseText, Polynomial]:
+        """A phase, and the bytes of scratch memory that it needs for rows."""
+        kernel = self.kernel
+        vector = choose_vector(nest, kernel.scop, kernel.tensors, self.options.vector_bytes)
+        private = private_rows(nest, kernel.scop, kernel.buffers)
+        needs = self._needs(nest, private)
+        chosen = variants(nest, vector, needs, self.options)
+        symbol = f"{kernel.name}_{number}"
+        pieces = []
+        if any(v.groups == 0 for v in chosen):
+            pieces.append(self._template(f"{symbol}_body", nest, vector, {}))
+        if any(v.groups > 0 for v in chosen):
+            pieces.append(self._template(f"{symbol}_kept", nest, vector, private))
+        launches = []
+        for position, variant in enumerate(chosen):
+            launch = self._launch(f"{symbol}_{position}", nest, variant, needs)
+            body = f"{symbol}_{'kept' if variant.groups else 'body'}"
+            pieces.append(self._entry(launch, f"{body}<{variant.arguments}>"))
+            launches.append(launch)
+        rows = Polynomial()
+        if any(v.rows is Rows.GLOBAL for v in chosen):
+            rows = needs.row_bytes * nest.turns
+        return PhaseText("\n".join(pieces), tuple(launches)), rows
+
+    # ------------------------------------------------------------------ what it needs
+
+    def _needs(self, nest: Nest, private: Mapping[str, Loop]) -> Needs:
+        rows = self._rows(nest)
+        total = Polynomial()
+        for name in rows:
+            total = total + rounded_bytes(self.kernel.tensors[name])
+        sizes = {t.size for t in self.kernel.tensors.values() if not t.register}
+        elements = tuple(sorted(sizes, key=str))
+        memory = any(name not in private for name in rows)
+        return Needs(len(private), total, memory, elements)
+
+    def _rows(self, nest: Nest) -> list[str]:
+        """The rows of a team that a phase uses."""
+        used = self._used(nest)
+        found = (b for b in self.kernel.buffers.values() if b.memory is Memory.ROW)
+        return [b.tensor for b in found if not b.lanes and b.tensor in used]
+
+    def _used(self, nest: Nest) -> set[str]:
+        used: set[str] = set()
+        for instance in instances(nest.body):
+            statement = self.kernel.scop.statement(instance.statement)
+            used.add(statement.comprehension.tensor)
+            used |= {a.tensor for a in accesses(statement)}
+        return used
+
+    # ------------------------------------------------------------------ launches
+
+    def _launch(self, symbol: str, nest: Nest, variant: Variant, needs: Needs) -> Launch:
+        turns = nest.turns
+        if nest.flat is not None:
+            extent = nest.flat.high - nest.flat.low
+            lanes = variant.vector.lanes
+            turns = turns * _divided_up(extent.at_least_zero(), lanes)
+        threads = turns * Polynomial.constant(variant.team)
+        block = block_of(variant, threads.number, self.options.block)
+        shared = Polynomial()
+        if variant.rows is Rows.SHARED:
+            shared = needs.row_bytes * Polynomial.constant(block // variant.team)
+        grid = _divided_up(turns, block // variant.team)
+        return Launch(symbol, str(grid), block, str(shared), variant.when)
+
+    def _entry(self, launch: Launch, template: str) -> str:
+        """A ``__global__`` function that runs an instance of a template."""
+        parameters = ", ".join(f"{kind} {name}" for kind, name in self.kernel.parameters)
+        arguments = ", ".join(name for _, name in self.kernel.parameters)
+        return (
+            f"TCF_LAUNCH({launch.block}) {launch.symbol}({parameters}) {{\n"
+            f"  {template}({arguments});\n}}\n"
+        )
+
+    # ------------------------------------------------------------------ the template
+
+    def _template(
+        self, name: str, nest: Nest, vector: Vector, private: Mapping[str, Loop]
+    ) -> str:
+        parameters = ", ".join(f"{kind} {p}" for kind, p in self.kernel.parameters)
+        lines = Lines(depth=1)
+        for size in self.kernel.sizes:
+            lines.add(f"const tcf_index {size} = tcf_index(size_{size}); (void){size};")
+        for tensor, offset in self.kernel.offsets.items():
+            t = self.kernel.tensors[tensor]
+            lines.add(f"{t.raw}* __restrict__ {t.name} = ({t.raw}*)(scratch + {offset});")
+        if nest.flat is not None:
+            self._flat(nest, vector, lines)
+        else:
+            self._teams(nest, vector, lines, private)
+        head = (
+            "template <class tcf_index, int TCF_TEAM, int TCF_L, int TCF_G, int TCF_ROWS>\n"
+            f"TCF_INLINE void {name}({parameters}) {{"
+        )
+        return "\n".join([head, *lines.text, "}\n"])
+
+    def _flat(self, nest: Nest, vector: Vector, lines: Lines) -> None:
+        """Every thread runs groups of lanes, wherever they are."""
+        loop = nest.flat
+        assert loop is not None
+        writer = self._writer(vector, {}, ())
+        lines.add("constexpr int tcf_rank = 0; (void)tcf_rank;")
+        lines.add(
+            f"const tcf_index groups = ({(loop.high - loop.low).at_least_zero()}"
+            " + TCF_L - 1) / TCF_L;"
+        )
+        total = Polynomial.factor("groups") * nest.turns
+        lines.add(f"const tcf_index turns = {total};")
+        head = "for (tcf_index turn = tcf::first_turn<1, tcf_index>(); turn < turns; "
+        with lines.braces(head + "turn += tcf::teams<1, tcf_index>())"):
+            if nest.chain:
+                lines.add("tcf_index rest = turn / groups;")
+                lines.add(f"const tcf_index base = {loop.low} + turn % groups * TCF_L;")
+                self._decode(nest, lines)
+            else:
+                lines.add(f"const tcf_index base = {loop.low} + turn * TCF_L;")
+            self._thread_rows(nest, lines)
+            writer.one_group(loop, "base", lines)
+
+    def _teams(
+        self, nest: Nest, vector: Vector, lines: Lines, private: Mapping[str, Loop]
+    ) -> None:
+        """Every team runs turns."""
+        rows = [name for name in self._rows(nest) if name not in private]
+        waits = barriers(
+            nest.body,
+            self.kernel.scop,
+            self._as_registers(private),
+            rows,
+            repeats=bool(nest.chain),
+        )
+        writer = self._writer(vector, private, waits)
+        lines.add("tcf::team<TCF_TEAM> team;")
+        lines.add("const int tcf_rank = team.rank(); (void)tcf_rank;")
+        lines.add(f"const tcf_index turns = {nest.turns};")
+        head = "for (tcf_index turn = tcf::first_turn<TCF_TEAM, tcf_index>(); turn < turns; "
+        with lines.braces(head + "turn += tcf::teams<TCF_TEAM, tcf_index>())"):
+            if nest.chain:
+                lines.add("tcf_index rest = turn;")
+                self._decode(nest, lines)
+            self._team_rows(rows, lines)
+            for name in private:
+                t = self.kernel.tensors[name]
+                lines.add(f"tcf::vec<{t.held}, TCF_L> {t.name}[TCF_G ? TCF_G : 1];")
+            self._thread_rows(nest, lines)
+            for tensor in self._uniform_registers(nest):
+                lines.add(f"{tensor.held} {tensor.name} = {tensor.held}(0);")
+            writer.block(nest.body, lines, None)
+
+    def _writer(
+        self, vector: Vector, private: Mapping[str, Loop], waits: Collection[int]
+    ) -> TeamWriter:
+        return TeamWriter(
+            self.kernel.scop,
+            self._as_registers(private),
+            reciprocals=self.kernel.reciprocals,
+            vector=vector,
+            rows=private,
+            barriers=waits,
+        )
+
+    def _as_registers(self, private: Mapping[str, Loop]) -> dict[str, Tensor]:
+        """The tensors, with rows that threads keep as the vector of the group in work."""
+        found = dict(self.kernel.tensors)
+        for name in private:
+            row = found[name]
+            found[name] = replace(row, name=f"{row.name}[{GROUP}]", register=True, lanes=True)
+        return found
+
+    def _decode(self, nest: Nest, lines: Lines) -> None:
+        """The iterators of the parallel loops, from what is left of the turn's number."""
+        for loop, extent in reversed(list(zip(nest.chain, nest.extents, strict=True))[1:]):
+            lines.add(
+                f"const tcf_index {loop.iterator} = {_plus(loop.low, f'rest % {extent}')};"
+            )
+            lines.add(f"rest /= {extent};")
+        first = nest.chain[0]
+        lines.add(f"const tcf_index {first.iterator} = {_plus(first.low, 'rest')};")
+
+    def _team_rows(self, rows: Sequence[str], lines: Lines) -> None:
+        """Rows through which the threads of a team tell each other."""
+        if not rows:
+            return
+        tensors = [self.kernel.tensors[name] for name in rows]
+        total = Polynomial()
+        for tensor in tensors:
+            total = total + rounded_bytes(tensor)
+        start = self.kernel.scratch
+        lines.add(f"char* rows = TCF_ROWS == {int(Rows.SHARED)}")
+        lines.add(f"    ? tcf_shared + team.number() * ({total})")
+        lines.add(f"    : scratch + ({start}) + int64_t(turn) * ({total});")
+        at = Polynomial()
+        for tensor in tensors:
+            lines.add(f"{tensor.raw}* {tensor.name} = ({tensor.raw}*)(rows + {at});")
+            at = at + rounded_bytes(tensor)
+
+    def _thread_rows(self, nest: Nest, lines: Lines) -> None:
+        """Rows of which each lane has its own."""
+        used = self._used(nest)
+        for name, buffer in self.kernel.buffers.items():
+            tensor = self.kernel.tensors[name]
+            if buffer.memory is Memory.ROW and buffer.lanes and name in used:
+                lines.add(f"alignas(16) {tensor.raw} {tensor.name}[{tensor.size}];")
+
+    def _uniform_registers(self, nest: Nest) -> list[Tensor]:
+        used = self._used(nest)
+        found = (t for n, t in self.kernel.tensors.items() if n in used and t.register)
+        return [t for t in found if not t.lanes]
+
+
+def _divided_up(value: Polynomial, divisor: int) -> Polynomial:
+    """The quotient, rounded up."""
+    if divisor == 1:
+        return value
+    if value.number is not None:
+        return Polynomial.constant(-(-value.number // divisor))
+    return Polynomial.factor(f"(({value} + {divisor - 1}) / {divisor})")
+
+
+def _plus(low: Polynomial, text: str) -> str:
+    return str(low + Polynomial.factor(text)) if low.terms else text

@@ -1,0 +1,58 @@
+"""Everything that is decided about a kernel for a GPU before its text is written.
+
+The loops that become lanes are those a team of threads divides among itself; the copies and the
+register blocks that contractions get on a CPU are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.lanes import choose_lanes, mark_parallel
+from tcfuse.mapping.nests import finish_loops, schedule_nests
+from tcfuse.mapping.order import order_members
+from tcfuse.mapping.plan import Plan
+from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
+from tcfuse.options import MappingOptions
+from tcfuse.poly.dependences import compute_dependences
+from tcfuse.poly.scop import extract_scop
+from tcfuse.tc.checked import CheckedDef
+
+MOST_THREAD_BYTES = 4096  # of a row that each thread has for itself
+
+
+def plan_gpu_kernel(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
+    """The plan for a definition.
+
+    Args:
+        checked: In kernel form.
+        facts: Conditions on its sizes that hold, as isl text.
+        options: The knobs.
+    """
+    checked = with_accumulators(checked)
+    scop = extract_scop(checked, facts)
+    dependences = compute_dependences(scop)
+    scheduled = schedule_nests(scop, dependences, options)
+    tree = order_members(scop, scheduled.tree)
+    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
+    tree = finish_loops(scop, mark_parallel(tree), options)
+    buffers = place_temporaries(scop, dependences, tree)
+    large = {name for name, buffer in buffers.items() if _is_too_large(buffer, checked)}
+    if large:
+        buffers = place_temporaries(scop, dependences, tree, whole=large)
+    return Plan(checked, scop, dependences, scheduled, tree, buffers)
+
+
+def _is_too_large(buffer: Buffer, checked: CheckedDef) -> bool:
+    """Whether a row that each thread has for itself is none that a thread can have."""
+    if buffer.memory is not Memory.ROW or not buffer.lanes:
+        return False
+    kind = checked.tensors[buffer.tensor]
+    total = kind.dtype.bytes
+    for dimension in buffer.kept:
+        size = kind.shape[dimension]
+        if not isinstance(size, int):
+            return True
+        total *= size
+    return total > MOST_THREAD_BYTES
