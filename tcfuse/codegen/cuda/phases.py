@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.rows import private_rows
@@ -22,7 +23,6 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, accesses
-from tcfuse.targets.base import Launch
 
 
 @dataclass(frozen=True, slots=True)
