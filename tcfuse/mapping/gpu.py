@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.plan import Plan
+from tcfuse.mapping.row_copies import plan_with_rows
+from tcfuse.mapping.splitting import split_reductions
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
@@ -22,15 +25,24 @@ from tcfuse.tc.checked import CheckedDef
 MOST_THREAD_BYTES = 4096  # of a row that each thread has for itself
 
 
-def plan_gpu_kernel(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
+def plan_gpu_kernel(
+    checked: CheckedDef, facts: Sequence[str], options: MappingOptions, cuda: CudaOptions
+) -> Plan:
     """The plan for a definition.
 
     Args:
         checked: In kernel form.
         facts: Conditions on its sizes that hold, as isl text.
-        options: The knobs.
+        options: The knobs of every target.
+        cuda: Those of this one.
     """
     checked = with_accumulators(checked)
+    checked = split_reductions(checked, parts=cuda.split, reassociate=options.reassociate)
+    return plan_with_rows(checked, lambda copied: _planned(copied, facts, options))
+
+
+def _planned(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
+    """The definition scheduled and mapped."""
     scop = extract_scop(checked, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)

@@ -74,7 +74,7 @@ def compile_kernel(
     name = kernel_name(name_hint, *texts)
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
-    plan = plan_gpu_kernel(checked, facts, options)
+    plan = plan_gpu_kernel(checked, facts, options, cuda)
     buffers = plan.buffers
     cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
     proof = prove(

@@ -1,4 +1,4 @@
-// The grid: which turns a team takes, and how a loop over lanes is divided among its threads.
+// The grid: which turns of the parallel loops a team takes.
 namespace tcf {
 
 // The first turn of this thread's team of N; the teams of the grid take turns round and round.
@@ -9,16 +9,6 @@ TCF_INLINE I first_turn() {
 template <int N, class I>
 TCF_INLINE I teams() {
   return I(gridDim.x) * I(blockDim.x / N);
-}
-
-// Groups of L lanes that each of N threads has of that many iterations: G where that is known.
-template <int G, int N, int L>
-TCF_INLINE int groups(int64_t extent) {
-  if constexpr (G > 0) {
-    return G;
-  } else {
-    return int((extent + N * L - 1) / (N * L));
-  }
 }
 
 }  // namespace tcf
