@@ -23,7 +23,7 @@ from tcfuse.layers.page import page
 from tcfuse.layers.sample import largest_error
 from tcfuse.options import MappingOptions
 from tcfuse.ort.library import build_library
-from tcfuse.ort.table import Naming
+from tcfuse.ort.operators import Naming
 from tcfuse.ort.writer import write_model
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.checked import CheckedDef

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from tcfuse.debug import cache_dir, current
 from tcfuse.errors import ToolchainError
 from tcfuse.ort.library import DIRECT, build_library, shell_unit
-from tcfuse.ort.table import Naming
+from tcfuse.ort.operators import Naming
 from tcfuse.store import key_of, tool_digest, write_atomically
 from tcfuse.targets.base import Interface, KernelSource
 from tcfuse.targets.compilers import Level, levels

@@ -13,13 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcfuse.debug import cache_dir, current
-from tcfuse.ort.table import Naming, table
+from tcfuse.ort.images import ImageData
+from tcfuse.ort.operators import Naming, Operator, as_operators
+from tcfuse.ort.table import table
 from tcfuse.targets.base import KernelSource
 from tcfuse.targets.compilers import Compiler, Level, baseline, levels
 from tcfuse.targets.toolchain import Toolchain, Unit
 
 GLUE = Path(__file__).parent / "glue"
-OPERATORS = ("tcf_infer.c", "tcf_node.c", "tcf_register.c", "tcf_run.c")
+OPERATORS = ("tcf_call.c", "tcf_infer.c", "tcf_node.c", "tcf_register.c", "tcf_run.c")
+CUDA = ("tcf_cuda.c", "tcf_cuda_driver.c", "tcf_cuda_module.c")
 DIRECT = ("tcf_direct.c",)
 ALWAYS = ("tcf_memory.c",)
 
@@ -44,7 +47,7 @@ class CustomOpLibrary:
 
 
 def build_library(
-    kernels: Sequence[KernelSource],
+    kernels: Sequence[KernelSource | Operator],
     path: Path,
     toolchain: Toolchain | None = None,
     *,
@@ -56,7 +59,8 @@ def build_library(
     """Compile and link kernels; ``path`` is either as before or complete.
 
     Args:
-        kernels: At least one; a name that comes twice is taken once.
+        kernels: At least one operator, or its kernel for the CPU; a name that comes twice is
+            taken once.
         path: Where the library goes.
         toolchain: Default: the compiler found (or ``TCFUSE_CXX``) and the user's cache.
         contract: ``off`` rounds after every operation; ``fast`` may fuse a multiplication and
@@ -69,17 +73,27 @@ def build_library(
         ToolchainError: There is no compiler, or it failed.
     """
     toolchain = toolchain or Toolchain.default(cache_dir(), current().cxx)
-    unique = tuple({kernel.name: kernel for kernel in kernels}.values())
+    operators = as_operators(kernels)
     chosen = tuple(built or levels())
-    assert unique, "a library needs a kernel"
+    assert operators, "a library needs a kernel"
     assert chosen, "a library needs an instruction set"
-    units = [kernel_unit(k, level, contract) for k in unique for level in chosen]
-    naming = naming or Naming()
-    objects = toolchain.compile([*units, *shell_units(unique, chosen, naming, shell)])
+    cpu = [operator.cpu for operator in operators if operator.cpu is not None]
+    units = [kernel_unit(kernel, level, contract) for kernel in cpu for level in chosen]
+    naming, images = naming or Naming(), image_data(operators)
+    units += shell_units(operators, chosen, naming, shell, images)
+    objects = toolchain.compile(units)
+    if images is not None:
+        objects.append(images.object())
     toolchain.link(objects, path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    ops = tuple(naming.operator(kernel) for kernel in unique)
+    ops = tuple(naming.operator(operator.name) for operator in operators)
     return CustomOpLibrary(path, ops, digest, toolchain.compiler, naming.domain)
+
+
+def image_data(operators: Sequence[Operator]) -> ImageData | None:
+    """The code for GPUs of all operators; ``None`` when there is none."""
+    cuda = [operator.cuda for operator in operators if operator.cuda is not None]
+    return ImageData.of(image for kernel in cuda for image in kernel.images) if cuda else None
 
 
 def kernel_unit(kernel: KernelSource, level: Level, contract: str = "fast") -> Unit:
@@ -91,15 +105,16 @@ def kernel_unit(kernel: KernelSource, level: Level, contract: str = "fast") -> U
 
 
 def shell_units(
-    kernels: Sequence[KernelSource],
+    kernels: Sequence[KernelSource | Operator],
     built: Sequence[Level],
     naming: Naming | None = None,
     shell: Sequence[str] = OPERATORS,
+    images: ImageData | None = None,
 ) -> list[Unit]:
     """The shell around kernels and its table, for any machine of the architecture."""
-    names = (*shell, *ALWAYS)
+    names = (*shell, *(CUDA if images is not None else ()), *ALWAYS)
     texts = {name: (GLUE / name).read_text(encoding="utf-8") for name in names}
-    texts["table.c"] = table(kernels, built, naming)
+    texts["table.c"] = table(as_operators(kernels), built, naming, images)
     return [shell_unit(name, text) for name, text in texts.items()]
 
 

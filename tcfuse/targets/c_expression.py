@@ -2,7 +2,7 @@
 
 They are what ``interface.Interface`` and ``targets.base`` hold: integers, size names, ``+ - * /
 %``, comparisons, ``&& || !``, ``?:`` and four functions.  The text is parsed, never run.  As in
-the compiled table (``ort.table.guarded``), a divisor of zero counts as one.
+the compiled table (``ort.c_text.guarded``), a divisor of zero counts as one.
 """
 
 from __future__ import annotations

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tcfuse.ort.table import guarded, table
+from tcfuse.ort.c_text import guarded
+from tcfuse.ort.operators import Operator
+from tcfuse.ort.table import table
 from tcfuse.targets.base import Interface, KernelSource, Phase, Port
 from tcfuse.targets.compilers import OTHER_LEVELS, X86_LEVELS
 from tcfuse.targets.places import origins
@@ -51,7 +53,7 @@ def test_a_size_that_nothing_determines_is_a_mistake() -> None:
 
 def test_levels_stand_at_their_positions() -> None:
     interface = Interface((port("n0"),), (port("n0"),), ("n0",))
-    kernel = KernelSource("k", "", interface, (Phase("p", "n0", "1"),))
+    kernel = Operator(KernelSource("k", "", interface, (Phase("p", "n0", "1"),)))
     assert "{{p_v2, p_v3, p_v4}}" in table([kernel], X86_LEVELS)
     assert "{{NULL, p_v3, NULL}}" in table([kernel], X86_LEVELS[1:2])
     assert "{{p_base, NULL, NULL}}" in table([kernel], OTHER_LEVELS)
@@ -66,4 +68,5 @@ def test_text(golden) -> None:
         checks=(("n1 != 7", 'no "sevens"'),),
     )
     phases = (Phase("sum_0", "n2", "n0"), Phase("sum_1", "n0", "n2 / n1"))
-    golden(table([KernelSource("sum", "", interface, phases, "4 * n2", "64")], X86_LEVELS), "c")
+    kernel = KernelSource("sum", "", interface, phases, "4 * n2", "64")
+    golden(table([Operator(kernel)], X86_LEVELS), "c")

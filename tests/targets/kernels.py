@@ -12,7 +12,7 @@ import numpy as np
 
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.options import MappingOptions
-from tcfuse.ort.table import guarded
+from tcfuse.ort.c_text import guarded
 from tcfuse.targets.base import Interface, KernelSource, Port
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel

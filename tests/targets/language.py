@@ -12,7 +12,7 @@ import numpy as np
 
 from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
-from tcfuse.ort.table import guarded
+from tcfuse.ort.c_text import guarded
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel
 from tcfuse.targets.toolchain import Toolchain, Unit

@@ -18,6 +18,7 @@ typedef struct OrtShapeInferContext OrtShapeInferContext;
 typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtCustomOpDomain OrtCustomOpDomain;
 typedef struct OrtTensorShape OrtTensorShape; /* OrtTensorTypeAndShapeInfo */
+typedef struct OrtLogger OrtLogger;
 typedef struct OrtCustomOp OrtCustomOp;
 typedef const void *const *OrtApi;
 
@@ -35,6 +36,7 @@ struct OrtAllocator {
 
 enum { ORT_INVALID_ARGUMENT = 2, ORT_RUNTIME_EXCEPTION = 6 };
 enum { ORT_ALLOCATOR_ARENA = 1, ORT_MEMORY_DEFAULT = 0 };
+enum { ORT_LOG_WARNING = 2 };
 
 #define TCF_SLOT(number, result, name, ...) \
   enum { name##_slot = number };            \
@@ -54,20 +56,28 @@ TCF_SLOT(62, OrtStatus *, GetDimensions, const OrtTensorShape *, int64_t *, size
 TCF_SLOT(63, OrtStatus *, GetSymbolicDimensions, const OrtTensorShape *, const char **, size_t) /* 1 */
 TCF_SLOT(65, OrtStatus *, GetTensorTypeAndShape, const OrtValue *, OrtTensorShape **)         /* 1 */
 TCF_SLOT(68, OrtStatus *, CreateMemoryInfo, const char *, int allocator, int id, int memory, OrtMemoryInfo **) /* 1 */
+TCF_SLOT(72, OrtStatus *, MemoryInfoGetId, const OrtMemoryInfo *, int *)                      /* 1 */
+TCF_SLOT(77, OrtStatus *, AllocatorGetInfo, const OrtAllocator *, const OrtMemoryInfo **)     /* 1 */
 TCF_SLOT(78, OrtStatus *, GetAllocatorWithDefaultOptions, OrtAllocator **)                    /* 1 */
 TCF_SLOT(90, OrtStatus *, KernelContext_GetInput, const OrtKernelContext *, size_t, OrtValue **) /* 1 */
 TCF_SLOT(91, OrtStatus *, KernelContext_GetOutput, OrtKernelContext *, size_t, const int64_t *, size_t, OrtValue **) /* 1 */
 TCF_SLOT(93, void, ReleaseStatus, OrtStatus *)                                                /* 1 */
 TCF_SLOT(99, void, ReleaseTensorTypeAndShapeInfo, OrtTensorShape *)                           /* 1 */
 TCF_SLOT(132, void, ReleaseAllocator, OrtAllocator *)                                         /* 2 */
+TCF_SLOT(193, OrtStatus *, KernelContext_GetGPUComputeStream, const OrtKernelContext *, void **) /* 10 */
+TCF_SLOT(194, OrtStatus *, GetTensorMemoryInfo, const OrtValue *, const OrtMemoryInfo **)     /* 10 */
 TCF_SLOT(237, OrtStatus *, HasSessionConfigEntry, const OrtSessionOptions *, const char *, int *) /* 14 */
 TCF_SLOT(238, OrtStatus *, GetSessionConfigEntry, const OrtSessionOptions *, const char *, char *, size_t *) /* 14 */
+TCF_SLOT(245, OrtStatus *, KernelInfo_GetLogger, const OrtKernelInfo *, const OrtLogger **)   /* 15 */
+TCF_SLOT(247, OrtStatus *, Logger_LogMessage, const OrtLogger *, int severity, const char *message, const char *file, int line, const char *function) /* 15 */
 TCF_SLOT(249, OrtStatus *, KernelInfoGetConstantInput_tensor, const OrtKernelInfo *, size_t, int *, OrtValue **) /* 15 */
 TCF_SLOT(253, OrtStatus *, KernelContext_GetAllocator, const OrtKernelContext *, const OrtMemoryInfo *, OrtAllocator **) /* 15 */
 TCF_SLOT(268, OrtStatus *, ShapeInferContext_GetInputTypeShape, const OrtShapeInferContext *, size_t, OrtTensorShape **) /* 17 */
 TCF_SLOT(270, OrtStatus *, ShapeInferContext_SetOutputTypeShape, const OrtShapeInferContext *, size_t, const OrtTensorShape *) /* 17 */
 TCF_SLOT(271, OrtStatus *, SetSymbolicDimensions, OrtTensorShape *, const char **, size_t)    /* 17 */
 TCF_SLOT(274, OrtStatus *, KernelContext_ParallelFor, const OrtKernelContext *, void (*)(void *, size_t), size_t, size_t, void *) /* 17 */
+TCF_SLOT(277, OrtStatus *, KernelContext_GetScratchBuffer, const OrtKernelContext *, const OrtMemoryInfo *, size_t, void **) /* 18 */
+TCF_SLOT(278, OrtStatus *, KernelInfoGetAllocator, const OrtKernelInfo *, int memory, OrtAllocator **) /* 18 */
 TCF_SLOT(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, const OrtValue *, int *, const int64_t **, size_t *) /* 24 */
 /* clang-format on */
 

@@ -39,6 +39,9 @@ typedef struct {
   int64_t local_bytes;  /* for each chunk of iterations */
 } TcfScratch;
 
+/* How a region runs on a GPU (tcf_cuda.h). */
+typedef struct TcfCuda TcfCuda;
+
 /* Dimensions of all inputs (or outputs) stand one after the other in one array. */
 typedef struct {
   const char *name;
@@ -51,7 +54,11 @@ typedef struct {
   int (*agree)(const int64_t *dims, const int64_t *sizes, TcfComplaint *complaint);
   void (*shape)(const int64_t *sizes, int64_t *output_dims);
   void (*plan)(const int64_t *sizes, TcfWork *phases, TcfScratch *scratch);
-  TcfLoop *const (*loops)[TCF_N_LEVELS]; /* per phase; NULL where a level was not built */
+  TcfLoop *const (*loops)[TCF_N_LEVELS]; /* per phase; NULL where a level was not built; NULL
+                                          * altogether when there is no kernel for the CPU */
+  const TcfCuda *cuda;                   /* NULL: there is no kernel for GPUs */
+  int standby; /* the CPU's kernel does not pay; it is there for sessions on the CPU of a machine
+                * that has a GPU, whose operators need a kernel for every provider */
 
   /* For shape inference: the size an output dimension is (or -1), and the sizes it depends on
    * as a bit set; bit 63 says that it depends on one that has no bit. */
@@ -63,19 +70,37 @@ typedef struct {
 typedef struct {
   OrtCustomOp abi; /* first: ONNX Runtime's pointer to it is a pointer to this */
   const TcfRegion *region;
-  int level;
+  const char *provider; /* execution provider; NULL: the CPU's */
+  int level;            /* of the CPU's kernel */
 } TcfOp;
+
+/* Execution providers for NVIDIA GPUs: the one of ONNX Runtime, and its plugin's early name. */
+enum { TCF_N_GPU_PROVIDERS = 2 };
+
+/* What runs the operators of GPUs. */
+typedef struct {
+  int (*serves)(const TcfRegion *region); /* whether some GPU of this machine can run it */
+  OrtStatus *(*create)(const OrtCustomOp *op, OrtApi api, const OrtKernelInfo *info,
+                       void **kernel);
+  OrtStatus *(*compute)(void *kernel, OrtKernelContext *context);
+  void (*destroy)(void *kernel);
+} TcfGpu;
 
 /* The generated table. */
 extern TCF_HIDDEN const TcfRegion tcf_regions[];
 extern TCF_HIDDEN const int tcf_n_regions;
 extern TCF_HIDDEN const char tcf_domain[]; /* of the operators */
 extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered by level */
+extern TCF_HIDDEN const TcfGpu *const tcf_gpu; /* NULL: the library has nothing for GPUs */
+extern TCF_HIDDEN TcfOp tcf_gpu_ops[]; /* TCF_N_GPU_PROVIDERS times tcf_n_regions, as above */
 
-/* The best level not above `level` that the library was built for; negative: there is none. */
+/* The best level not above `level` that the library was built for; negative: there is none.  All
+ * regions that run on the CPU were built for the same ones. */
 static inline int tcf_served_level(int level) {
-  if (tcf_n_regions == 0) return -1;
-  while (level >= 0 && !tcf_regions[0].loops[0][level]) level--;
+  int k = 0;
+  while (k < tcf_n_regions && !tcf_regions[k].loops) k++;
+  if (k == tcf_n_regions) return -1;
+  while (level >= 0 && !tcf_regions[k].loops[0][level]) level--;
   return level;
 }
 

@@ -1,4 +1,4 @@
-/* RegisterCustomOps: which operators a session gets, and for which instruction set.
+/* RegisterCustomOps: which operators a session gets, for which provider and instruction set.
  *
  * An operator that is not registered is no error: the model carries a function of the same name,
  * which ONNX Runtime then runs.  So whatever cannot be served is left out here. */
@@ -12,7 +12,10 @@ OrtApi tcf_api;
 uint32_t tcf_runtime_minor;
 OrtMemoryInfo *tcf_cpu_memory;
 
-static OrtCustomOpDomain *whole_domains[TCF_N_LEVELS]; /* shared by all sessions */
+static const char *const gpu_providers[TCF_N_GPU_PROVIDERS] = {"CUDAExecutionProvider",
+                                                               "CudaPluginExecutionProvider"};
+/* Shared by all sessions; per level of the CPU (the first has none), without and with GPUs. */
+static OrtCustomOpDomain *whole_domains[1 + TCF_N_LEVELS][2];
 static char registering;
 
 /* The minor of "1.MINOR.PATCH"; a later major has at least the functions of the last minor. */
@@ -27,7 +30,7 @@ static uint32_t runtime_minor(const char *version) {
 static const TcfRegion *region_of(const OrtCustomOp *op) { return ((const TcfOp *)op)->region; }
 
 static const char *op_name(const OrtCustomOp *op) { return region_of(op)->name; }
-static const char *op_provider(const OrtCustomOp *op) { return (void)op, NULL; }
+static const char *op_provider(const OrtCustomOp *op) { return ((const TcfOp *)op)->provider; }
 static size_t op_inputs(const OrtCustomOp *op) { return (size_t)region_of(op)->n_inputs; }
 static size_t op_outputs(const OrtCustomOp *op) { return (size_t)region_of(op)->n_outputs; }
 static int op_zero(const OrtCustomOp *op, size_t k) { return (void)op, (void)k, 0; }
@@ -42,7 +45,7 @@ static int op_output_type(const OrtCustomOp *op, size_t k) {
 }
 
 static void fill_ops(void) {
-  const OrtCustomOp callbacks = {
+  OrtCustomOp callbacks = {
       .version = tcf_runtime_minor < NEWEST_OPERATOR_VERSION ? tcf_runtime_minor
                                                              : NEWEST_OPERATOR_VERSION,
       .GetName = op_name,
@@ -65,7 +68,15 @@ static void fill_ops(void) {
   };
   for (int level = 0; level < TCF_N_LEVELS; level++)
     for (int k = 0; k < tcf_n_regions; k++)
-      tcf_ops[level * tcf_n_regions + k] = (TcfOp){callbacks, &tcf_regions[k], level};
+      tcf_ops[level * tcf_n_regions + k] = (TcfOp){callbacks, &tcf_regions[k], NULL, level};
+  if (!tcf_gpu) return;
+  callbacks.CreateKernelV2 = tcf_gpu->create;
+  callbacks.KernelComputeV2 = tcf_gpu->compute;
+  callbacks.KernelDestroy = tcf_gpu->destroy;
+  for (int p = 0; p < TCF_N_GPU_PROVIDERS; p++)
+    for (int k = 0; k < tcf_n_regions; k++)
+      tcf_gpu_ops[p * tcf_n_regions + k] =
+          (TcfOp){callbacks, &tcf_regions[k], gpu_providers[p], 0};
 }
 
 /* Take note of the runtime, the first time.  Another runtime in the same process is not served:
@@ -118,11 +129,21 @@ static int listed(const char *list, const char *name) {
   return 0;
 }
 
-static OrtStatus *make_domain(int level, const char *disabled, OrtCustomOpDomain **domain) {
+/* Add what serves region `k`: for GPUs under each provider's name, for the CPU at `level`. */
+static OrtStatus *add_region(OrtCustomOpDomain *domain, int k, int level, int gpus) {
+  const TcfRegion *region = &tcf_regions[k];
+  gpus = gpus && region->cuda && tcf_gpu->serves(region);
+  for (int p = 0; gpus && p < TCF_N_GPU_PROVIDERS; p++)
+    TCF_TRY(ORT(CustomOpDomain_Add)(domain, &tcf_gpu_ops[p * tcf_n_regions + k].abi));
+  if (level < 0 || !region->loops || (region->standby && !gpus)) return NULL;
+  return ORT(CustomOpDomain_Add)(domain, &tcf_ops[level * tcf_n_regions + k].abi);
+}
+
+static OrtStatus *make_domain(int level, int gpus, const char *disabled,
+                              OrtCustomOpDomain **domain) {
   TCF_TRY(ORT(CreateCustomOpDomain)(tcf_domain, domain));
   for (int k = 0; k < tcf_n_regions; k++)
-    if (!listed(disabled, tcf_regions[k].name))
-      TCF_TRY(ORT(CustomOpDomain_Add)(*domain, &tcf_ops[level * tcf_n_regions + k].abi));
+    if (!listed(disabled, tcf_regions[k].name)) TCF_TRY(add_region(*domain, k, level, gpus));
   return NULL;
 }
 
@@ -131,24 +152,25 @@ static OrtStatus *register_ops(OrtSessionOptions *options, const OrtApiBase *bas
   TCF_TRY(meet_runtime(base, &served));
   if (!served) return NULL;
 
-  char wanted[16], disabled[4096];
+  char wanted[16], cuda[16], disabled[4096];
   TCF_TRY(session_entry(options, "tcfuse.level", wanted, sizeof wanted));
+  TCF_TRY(session_entry(options, "tcfuse.cuda", cuda, sizeof cuda));
   TCF_TRY(session_entry(options, "tcfuse.disable", disabled, sizeof disabled));
-  int level = choose_level(wanted);
-  if (level < 0) return NULL;
+  int level = choose_level(wanted), gpus = tcf_gpu && cuda[0] != '0';
+  if (level < 0 && !gpus) return NULL;
 
   /* Sessions may outlive this call in any order, so a domain is never released: one serves all
    * sessions that disable nothing; the others, rare, have one each. */
   OrtCustomOpDomain *own = NULL;
-  OrtCustomOpDomain **domain = disabled[0] ? &own : &whole_domains[level];
-  if (!*domain) TCF_TRY(make_domain(level, disabled, domain));
+  OrtCustomOpDomain **domain = disabled[0] ? &own : &whole_domains[1 + level][gpus];
+  if (!*domain) TCF_TRY(make_domain(level, gpus, disabled, domain));
   return ORT(AddCustomOpDomain)(options, *domain);
 }
 
 __attribute__((visibility("default"))) OrtStatus *RegisterCustomOps(OrtSessionOptions *options,
                                                                      const OrtApiBase *base) {
   while (__atomic_test_and_set(&registering, __ATOMIC_ACQUIRE)) {
-    /* Another thread registers: microseconds. */
+    /* Another thread registers: microseconds, or the first search for a GPU. */
   }
   OrtStatus *status = register_ops(options, base);
   __atomic_clear(&registering, __ATOMIC_RELEASE);
