@@ -1,0 +1,141 @@
+"""What the threads of a team touch in memory, and whether two of them may meet there.
+
+A loop over lanes gives the iterations ``l`` with the same ``l - low`` to the same thread,
+whatever the size of the team and the number of lanes of a thread; of every other pair nothing
+is known.  What is outside of these loops is read by every thread, or, where the result goes to
+memory, by the first one, which writes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from tcfuse.codegen.kernel_ast import Guard, Instance, Loop, Node
+from tcfuse.codegen.loops import is_vector
+from tcfuse.codegen.tensors import Tensor
+from tcfuse.poly.polynomial import Polynomial, polynomial
+from tcfuse.poly.scop import Scop, Statement, accesses, target
+from tcfuse.tc.ast import Access, Expr, Var, walk
+
+
+class Threads(Enum):
+    """Who touches an element."""
+
+    FIRST = "the first thread"
+    EVERY = "every thread"
+    LANE = "the thread of the lane"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """``iterator`` in ``low:high``."""
+
+    iterator: str
+    low: Polynomial
+    high: Polynomial
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """The elements of a tensor that one access of a node touches.
+
+    Attributes:
+        cell: The subscripts that its storage has, over iterators and sizes; ``None`` for one
+            that depends on data.
+        spans: The loops inside the node that are around the access, outermost first.
+        lane: How far the lane is from its loop's first; ``None`` outside loops over lanes.
+    """
+
+    tensor: str
+    is_write: bool
+    threads: Threads
+    cell: tuple[Polynomial | None, ...]
+    spans: tuple[Span, ...]
+    lane: Polynomial | None = None
+
+
+class Toucher:
+    """Finds the touches of the nodes of one kernel."""
+
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor]) -> None:
+        self.scop = scop
+        self.tensors = tensors
+
+    def touches(self, node: Node) -> tuple[Touch, ...]:
+        """Every touch of memory in ``node``, whose elements other threads can see."""
+        return tuple(dict.fromkeys(self._node(node, (), None)))
+
+    def _node(self, node: Node, spans: tuple[Span, ...], lane: Loop | None) -> Iterator[Touch]:
+        match node:
+            case Instance():
+                yield from self._instance(node, spans, lane)
+            case Guard():
+                for child in (*node.then, *node.otherwise):
+                    yield from self._node(child, spans, lane)
+            case Loop():
+                if lane is None and node.lanes and is_vector(node):
+                    lane = node
+                inner = (*spans, Span(node.iterator, node.low, node.high))
+                for child in node.body:
+                    yield from self._node(child, inner, lane)
+
+    def _instance(
+        self, instance: Instance, spans: tuple[Span, ...], lane: Loop | None
+    ) -> Iterator[Touch]:
+        statement = self.scop.statement(instance.statement)
+        places = dict(zip(statement.iterators, instance.position, strict=True))
+        own = target(statement)
+        to_memory = self._is_shared(own.tensor)
+        alone = to_memory and not self._follows(own, places, lane)
+        for access in accesses(statement):
+            if self._is_shared(access.tensor):
+                threads = Threads.EVERY
+                if lane is not None:
+                    threads = Threads.LANE
+                elif to_memory:
+                    threads = Threads.FIRST
+                yield self._touch(access, statement, places, threads, spans, lane, False)
+        if to_memory:  # of what a loop over lanes adds up, the first thread writes the total
+            threads = Threads.FIRST if alone else Threads.LANE
+            yield self._touch(own, statement, places, threads, spans, lane, True)
+
+    def _is_shared(self, name: str) -> bool:
+        tensor = self.tensors[name]
+        return not (tensor.register or tensor.lanes or name in self.scop.checked.inputs)
+
+    def _follows(
+        self, access: Access, places: Mapping[str, Polynomial], lane: Loop | None
+    ) -> bool:
+        """Whether the lanes of a loop touch different elements."""
+        if lane is None:
+            return False
+        found = (polynomial(s, places) for s in access.subscripts)
+        return any(p is not None and p.mentions(lane.iterator) for p in found)
+
+    def _touch(
+        self,
+        access: Access,
+        statement: Statement,
+        places: Mapping[str, Polynomial],
+        threads: Threads,
+        spans: tuple[Span, ...],
+        lane: Loop | None,
+        is_write: bool,
+    ) -> Touch:
+        lets = {let.name for let in statement.comprehension.lets}
+        strides = self.tensors[access.tensor].strides
+        cell = tuple(
+            None if _names(subscript) & lets else polynomial(subscript, places)
+            for subscript, stride in zip(access.subscripts, strides, strict=True)
+            if stride.terms
+        )
+        offset = None
+        if threads is Threads.LANE and lane is not None:
+            offset = Polynomial.factor(lane.iterator) - lane.low
+        return Touch(access.tensor, is_write, threads, cell, spans, offset)
+
+
+def _names(expr: Expr) -> set[str]:
+    return {node.name for node in walk(expr) if isinstance(node, Var)}
