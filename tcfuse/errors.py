@@ -36,6 +36,10 @@ class VerificationError(TcfuseError):
     """A produced model or kernel does not give the right answer."""
 
 
+class DeviceError(TcfuseError):
+    """There is no GPU that can be used, or its driver refused something."""
+
+
 class ToolchainError(TcfuseError):
     """A compiler failed.
 
