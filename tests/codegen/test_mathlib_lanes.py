@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from tcfuse.targets.compilers import levels
+from tests.codegen.conftest import DEVICE, fused
 
 pytestmark = [pytest.mark.compiler, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 Array = np.ndarray
-LEVELS = [level.name for level in levels()]
+LEVELS = [*(level.name for level in levels()), DEVICE]
 INTEGERS = {f"{u}int{b}_t": np.dtype(f"{u}int{b}") for u in ("", "u") for b in (8, 16, 32, 64)}
 TYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64), **INTEGERS}
 WIDTHS = ("1", "2", "TCF_LANES")
@@ -273,12 +274,11 @@ def folded(rows: Array, combine: Callable[[Array, Array], Array]) -> Array:
     return rows[:, 0]
 
 
-def lanes_of(width: str, level: str) -> int:
-    return (
-        next(x.lanes for x in levels() if x.name == level)
-        if width == "TCF_LANES"
-        else int(width)
-    )
+def lanes_of(width: str, name: str) -> int:
+    if width != "TCF_LANES":
+        return int(width)
+    level = fused() if name == DEVICE else next(x for x in levels() if x.name == name)
+    return level.lanes
 
 
 @pytest.mark.parametrize("width", WIDTHS[1:])

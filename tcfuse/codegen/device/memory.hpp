@@ -1,4 +1,4 @@
-// Loads and stores of packs.  bool is uint8_t in memory, 16-bit floats are uint16_t.
+// Loads and stores of packs.
 namespace tcf {
 
 // The number or structure of numbers of so many bytes that one instruction moves.
@@ -8,6 +8,24 @@ template <> struct word_of<2> { typedef uint16_t type; };
 template <> struct word_of<4> { typedef uint32_t type; };
 template <> struct word_of<8> { typedef uint2 type; };
 template <> struct word_of<16> { typedef uint4 type; };
+
+// One access of a whole word; a C++ compiler may split the copy of a structure.
+template <class W>
+TCF_INLINE W read_word(const W* p) {
+#ifdef TCF_EMULATED
+  return tcf_emulator::read(p);
+#else
+  return *p;
+#endif
+}
+template <class W>
+TCF_INLINE void write_word(W* p, W word) {
+#ifdef TCF_EMULATED
+  tcf_emulator::write(p, word);
+#else
+  *p = word;
+#endif
+}
 
 // A pack of the size of whole words.
 template <class T, int L>
@@ -29,7 +47,7 @@ TCF_INLINE vec<T, L> load(const T* p) {
     typedef words<T, L> W;
     W all;
     TCF_UNROLL
-    for (int i = 0; i < W::count; i++) all.of[i] = ((const typename W::word*)p)[i];
+    for (int i = 0; i < W::count; i++) all.of[i] = read_word((const typename W::word*)p + i);
     return bits<pack<T, L>>(all);
   }
 }
@@ -41,7 +59,7 @@ TCF_INLINE void store(T* p, vec<T, L> v) {
     typedef words<T, L> W;
     W all = bits<W>(v);
     TCF_UNROLL
-    for (int i = 0; i < W::count; i++) ((typename W::word*)p)[i] = all.of[i];
+    for (int i = 0; i < W::count; i++) write_word((typename W::word*)p + i, all.of[i]);
   }
 }
 

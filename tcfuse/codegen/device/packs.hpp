@@ -94,12 +94,26 @@ TCF_CONVERSION(from_mask)
     return each<To, L>([](T x) { return name(x); }, a);                      \
   }
 TCF_CONVERSION(from_half, float)
+TCF_CONVERSION(from_half_bits, float)
+TCF_CONVERSION(to_half_bits, uint16_t)
 TCF_CONVERSION(to_half, uint16_t)
 TCF_CONVERSION(round_half, float)
-TCF_CONVERSION(from_bfloat, float)
 TCF_CONVERSION(bfloat_bits, uint32_t)
 TCF_CONVERSION(round_bfloat, float)
 #undef TCF_CONVERSION
+
+// Two neighbours come in one word, of which each is a half.
+template <int L>
+TCF_INLINE pack<float, L> from_bfloat(pack<uint16_t, L> h) {
+  const auto words = bits<vec<uint32_t, L / 2>>(h);
+  pack<float, L> r;
+  TCF_UNROLL
+  for (int i = 0; i < L; i += 2) {
+    r[i] = bits<float>(lane(words, i / 2) << 16);
+    r[i + 1] = bits<float>(lane(words, i / 2) & 0xffff0000u);
+  }
+  return r;
+}
 
 // ---- functions ------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ HEADERS = (
     "compare",
     "convert",
     "memory",
-    "halves",
+    "storage",
     "integer",
     "reduce",
     "rounding",

@@ -1,4 +1,4 @@
-// Loads and stores, all unaligned; bool is uint8_t in memory.
+// Loads and stores, all unaligned.
 namespace tcf {
 
 template <class T, int L>
@@ -77,15 +77,6 @@ TCF_INLINE void store_first(T* p, vec<T, L> v, int64_t n) {
   T all[L];
   store<L>(all, v);
   for (int64_t i = 0; i < n; i++) p[i] = all[i];
-}
-
-template <int L>
-TCF_INLINE mask<L> load_bool(const uint8_t* p) {
-  return to_mask(load<uint8_t, L>(p));
-}
-template <int L>
-TCF_INLINE void store_bool(uint8_t* p, mask<L> m) {
-  store<L>(p, from_mask<uint8_t>(m));
 }
 
 }  // namespace tcf

@@ -1,5 +1,14 @@
-// 16-bit floats, which are uint16_t in memory and float everywhere else.
+// What memory holds otherwise than registers: bool as uint8_t, 16-bit floats as uint16_t.
 namespace tcf {
+
+template <int L>
+TCF_INLINE mask<L> load_bool(const uint8_t* p) {
+  return to_mask(load<uint8_t, L>(p));
+}
+template <int L>
+TCF_INLINE void store_bool(uint8_t* p, mask<L> m) {
+  store<L>(p, from_mask<uint8_t>(m));
+}
 
 // ---- bfloat16: the upper half of a float ----------------------------------------------------
 
