@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tcfuse.codegen.cuda.vectors import Vector
-from tcfuse.codegen.kernel_ast import Instance, Loop
+from tcfuse.codegen.kernel_ast import Block, Instance, Loop
 from tcfuse.codegen.loops import LoopWriter
 from tcfuse.codegen.scope import LaneLoop, Lines
 from tcfuse.codegen.tensors import Tensor
@@ -56,12 +56,18 @@ class TeamWriter(LoopWriter):
         self.barriers = frozenset(barriers)
         self.vector = vector
 
+    def block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
+        """Everything in ``block``, in order, with the barriers in between."""
+        for node in block:
+            if id(node) in self.barriers:
+                lines.add("team.sync();")
+            super().block((node,), lines, lane)
+
     def instance(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
         """One instance; outside lanes, the first thread alone writes to memory."""
         if lane is not None:
             super().instance(instance, lines, lane)
             return
-        self._wait(instance, lines)
         statement = self.bodies.scop.statement(instance.statement)
         if self.tensors[statement.comprehension.tensor].register:
             super().instance(instance, lines, None)
@@ -80,7 +86,6 @@ class TeamWriter(LoopWriter):
 
     def lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
         """A loop over lanes, divided among the threads of the team."""
-        self._wait(loop, lines)
         lane = LaneLoop(loop.iterator, LANES, Lines(depth=lines.depth + 1))
         self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
         steps = Lines(depth=lines.depth + 1)
@@ -136,7 +141,3 @@ class TeamWriter(LoopWriter):
             place = f"{target}[{offset}]"
             text = combined(operator, tensor.decoded(place), f"{name}_all", dtype)
             lines.add(f"if (tcf_rank == 0) {place} = {tensor.encoded(text)};")
-
-    def _wait(self, node: Instance | Loop, lines: Lines) -> None:
-        if id(node) in self.barriers:
-            lines.add("team.sync();")

@@ -13,9 +13,9 @@ from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.rows import private_rows
-from tcfuse.codegen.cuda.sharing import barriers
 from tcfuse.codegen.cuda.variants import Needs, Rows, Variant, block_of, variants
 from tcfuse.codegen.cuda.vectors import Vector, choose_vector
+from tcfuse.codegen.cuda.waits import barriers
 from tcfuse.codegen.kernel_ast import Loop, instances
 from tcfuse.codegen.scope import Lines
 from tcfuse.codegen.tensors import Tensor, rounded_bytes
@@ -208,7 +208,7 @@ class PhaseWriter:
             self.kernel.scop,
             self._as_registers(private),
             rows,
-            repeats=bool(nest.chain),
+            turns=[loop.iterator for loop in nest.chain] or None,
         )
         writer = self._writer(vector, private, waits)
         lines.add("tcf::team<TCF_TEAM> team;")
