@@ -11,6 +11,8 @@ from hypothesis import settings
 
 from tcfuse import debug
 from tcfuse.cli import main
+from tcfuse.errors import ToolchainError
+from tcfuse.targets.nvrtc_library import find_nvrtc
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,6 +26,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compile every ONNX node case and every program",
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip tests that compile CUDA C where its compiler is not installed."""
+    marked = [item for item in items if item.get_closest_marker("cuda_build")]
+    if marked and (reason := _no_nvrtc()):
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def _no_nvrtc() -> str:
+    """Why CUDA C cannot be compiled here; empty when it can."""
+    try:
+        find_nvrtc()
+    except ToolchainError as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture
