@@ -13,7 +13,15 @@ from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.rows import private_rows
-from tcfuse.codegen.cuda.variants import Needs, Rows, Variant, block_of, variants
+from tcfuse.codegen.cuda.variants import (
+    Needs,
+    Rows,
+    Variant,
+    divided_up,
+    shared_bytes,
+    turns_of,
+    variants,
+)
 from tcfuse.codegen.cuda.vectors import Vector, choose_vector
 from tcfuse.codegen.cuda.waits import barriers
 from tcfuse.codegen.kernel_ast import Loop, instances
@@ -131,18 +139,9 @@ class PhaseWriter:
     # ------------------------------------------------------------------ launches
 
     def _launch(self, symbol: str, nest: Nest, variant: Variant, needs: Needs) -> Launch:
-        turns = nest.turns
-        if nest.flat is not None:
-            extent = nest.flat.high - nest.flat.low
-            lanes = variant.vector.lanes
-            turns = turns * _divided_up(extent.at_least_zero(), lanes)
-        threads = turns * Polynomial.constant(variant.team)
-        block = block_of(variant, threads.number, self.options.block)
-        shared = Polynomial()
-        if variant.rows is Rows.SHARED:
-            shared = needs.row_bytes * Polynomial.constant(block // variant.team)
-        grid = _divided_up(turns, block // variant.team)
-        return Launch(symbol, str(grid), block, str(shared), variant.when)
+        grid = divided_up(turns_of(nest, variant), variant.teams)
+        shared = shared_bytes(variant, needs)
+        return Launch(symbol, str(grid), variant.block, str(shared), variant.when)
 
     def _entry(self, launch: Launch, template: str) -> str:
         """A ``__global__`` function that runs an instance of a template."""
@@ -287,15 +286,6 @@ class PhaseWriter:
         used = self._used(nest)
         found = (t for n, t in self.kernel.tensors.items() if n in used and t.register)
         return [t for t in found if not t.lanes]
-
-
-def _divided_up(value: Polynomial, divisor: int) -> Polynomial:
-    """The quotient, rounded up."""
-    if divisor == 1:
-        return value
-    if value.number is not None:
-        return Polynomial.constant(-(-value.number // divisor))
-    return Polynomial.factor(f"(({value} + {divisor - 1}) / {divisor})")
 
 
 def _plus(low: Polynomial, text: str) -> str:

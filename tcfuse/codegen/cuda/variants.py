@@ -39,6 +39,7 @@ class Variant:
         groups: Vectors of a row that a thread keeps; 0 when any number may come.
         rows: Where rows are.
         index: C type of indices.
+        block: Threads of a block.
         conditions: C conditions besides those of the vector.
     """
 
@@ -47,7 +48,13 @@ class Variant:
     groups: int = 0
     rows: Rows = Rows.REGISTERS
     index: str = "int"
+    block: int = USUAL_BLOCK
     conditions: tuple[str, ...] = ()
+
+    @property
+    def teams(self) -> int:
+        """Teams of a block."""
+        return self.block // self.team
 
     @property
     def arguments(self) -> str:
@@ -88,10 +95,14 @@ def variants(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> 
     for chosen in vectors:
         for variant in _teams(nest, chosen, needs, options):
             joint = (*conditions, *variant.conditions)
-            found.append(replace(variant, index=index, conditions=joint))
+            block = _block(nest, variant, needs, options.block)
+            found.append(
+                _limited(replace(variant, index=index, block=block, conditions=joint), needs)
+            )
             if found[-1].when == "1":
                 return found
-    return [*found, _unconditional(nest, needs, options, conditions)]
+    last = _unconditional(nest, needs, options, conditions)
+    return [*found, replace(last, block=_block(nest, last, needs, options.block))]
 
 
 def _index(elements: tuple[Polynomial, ...]) -> tuple[str, tuple[str, ...]]:
@@ -109,7 +120,7 @@ def _teams(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> It
         return
     lanes = nest.lane_loops
     if not lanes:
-        yield from _placed(Variant(1, SCALAR), needs)
+        yield _placed(Variant(1, SCALAR), needs)
         return
     extents = list(dict.fromkeys(loop.high - loop.low for loop in lanes))
     numbers = [e.number for e in extents if e.number is not None]
@@ -131,7 +142,7 @@ def _teams(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> It
                 return
     for team in sizes[-1:] if most else sizes:
         short = () if team == sizes[-1] else _at_most(extents, team * vector.lanes * 8)
-        yield from _placed(Variant(team, vector, conditions=short), needs)
+        yield _placed(Variant(team, vector, conditions=short), needs)
 
 
 def team_for(extent: int, lanes: int) -> int:
@@ -159,19 +170,25 @@ def _at_most(extents: list[Polynomial], most: int) -> tuple[str, ...]:
     return tuple(f"{e} <= {most}" for e in extents if e.number is None or e.number > most)
 
 
-def _placed(variant: Variant, needs: Needs) -> Iterator[Variant]:
-    """The variant with its rows in shared memory, when a block can have that much."""
-    if not needs.row_bytes.terms:
-        yield variant
-        return
-    block = block_of(variant, None)
-    bytes_of_block = needs.row_bytes * Polynomial.constant(block // variant.team)
-    limit = bytes_of_block.number
-    if limit is None or limit > SHARED_ALWAYS:
-        fits = (*variant.conditions, f"{bytes_of_block} <= tcf_shared_limit")
-        yield replace(variant, rows=Rows.SHARED, conditions=fits)
-        return
-    yield replace(variant, rows=Rows.SHARED)
+def _placed(variant: Variant, needs: Needs) -> Variant:
+    """The variant with its rows in shared memory."""
+    return replace(variant, rows=Rows.SHARED if needs.row_bytes.terms else Rows.REGISTERS)
+
+
+def _limited(variant: Variant, needs: Needs) -> Variant:
+    """The variant where a block can have the shared memory that it takes."""
+    shared = shared_bytes(variant, needs)
+    if shared.number is not None and shared.number <= SHARED_ALWAYS:
+        return variant
+    fits = (*variant.conditions, f"{shared} <= tcf_shared_limit")
+    return replace(variant, conditions=fits)
+
+
+def shared_bytes(variant: Variant, needs: Needs) -> Polynomial:
+    """Shared memory of a block for the rows of its teams."""
+    if variant.rows is not Rows.SHARED:
+        return Polynomial()
+    return needs.row_bytes * Polynomial.constant(variant.teams)
 
 
 def _unconditional(
@@ -186,15 +203,34 @@ def _unconditional(
     return Variant(team, SCALAR, rows=rows, index=index)
 
 
-def block_of(variant: Variant, threads: int | None, wanted: int = 0) -> int:
-    """Threads of a block.
-
-    Args:
-        variant: Whose teams it holds.
-        threads: How many the launch has together, when that is known.
-        wanted: What the options say.
-    """
-    block = wanted or (128 if variant.team > 1 else USUAL_BLOCK)
-    while threads is not None and block > 64 and threads < FEW_THREADS and not wanted:
+def _block(nest: Nest, variant: Variant, needs: Needs, wanted: int) -> int:
+    """Threads of a block: few where there are few in all, or rows leave no room for more."""
+    if wanted:
+        return max(variant.team, wanted)
+    block = 128 if variant.team > 1 else USUAL_BLOCK
+    threads = turns_of(nest, variant).number
+    while threads is not None and block > 64 and threads * variant.team < FEW_THREADS:
         block //= 2
+    row = needs.row_bytes.number
+    if variant.rows is Rows.SHARED:
+        room = SHARED_ALWAYS // row if row else 1
+        while block > 32 and block // variant.team > max(1, room):
+            block //= 2
     return max(variant.team, block)
+
+
+def turns_of(nest: Nest, variant: Variant) -> Polynomial:
+    """Turns of the teams of a phase, which are single groups of lanes when it is flat."""
+    if nest.flat is None:
+        return nest.turns
+    extent = (nest.flat.high - nest.flat.low).at_least_zero()
+    return nest.turns * divided_up(extent, variant.vector.lanes)
+
+
+def divided_up(value: Polynomial, divisor: int) -> Polynomial:
+    """The quotient, rounded up."""
+    if divisor == 1:
+        return value
+    if value.number is not None:
+        return Polynomial.constant(-(-value.number // divisor))
+    return Polynomial.factor(f"(({value} + {divisor - 1}) / {divisor})")
