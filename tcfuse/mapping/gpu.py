@@ -37,7 +37,12 @@ def plan_gpu_kernel(
         cuda: Those of this one.
     """
     checked = with_accumulators(checked)
-    checked = split_reductions(checked, parts=cuda.split, reassociate=options.reassociate)
+    split = split_reductions(checked, parts=cuda.split, reassociate=options.reassociate)
+    if split is not checked:
+        plan = plan_with_rows(split, lambda copied: _planned(copied, facts, options))
+        parts = split.tensors.keys() - checked.tensors.keys()
+        if all(plan.buffers[name].memory is Memory.SHARED for name in parts):
+            return plan  # else the parts have ended up inside one team, where they do not help
     return plan_with_rows(checked, lambda copied: _planned(copied, facts, options))
 
 

@@ -1,0 +1,77 @@
+// def norm(float(512, 768) X, float(768) G, float(768) B) -> (float(512, 768) Y) {
+//   S(i) +=! X(i, j) where i in 0:512, j in 0:768
+//   M(i) = S(i) / 768 where i in 0:512
+//   V(i) +=! t * t where i in 0:512, j in 0:768, t = X(i, j) - M(i)
+//   D(i) = sqrt(V(i) / 768 + 1e-05) where i in 0:512
+//   Y(i, j) = (X(i, j) - M(i)) / D(i) * G(j) + B(j) where i in 0:512, j in 0:768
+// }
+
+#include "tcf_device.hpp"
+
+extern __shared__ char tcf_shared[];
+
+template <class tcf_index, int TCF_TEAM, int TCF_L, int TCF_G, int TCF_ROWS>
+TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict__ T_G, const float* __restrict__ T_B, float* __restrict__ T_Y, char* scratch, int32_t* fault) {
+  tcf::team<TCF_TEAM> team;
+  const int tcf_rank = team.rank(); (void)tcf_rank;
+  const tcf_index turns = 512;
+  for (tcf_index turn = tcf::first_turn<TCF_TEAM, tcf_index>(); turn < turns; turn += tcf::teams<TCF_TEAM, tcf_index>()) {
+    tcf_index rest = turn;
+    const tcf_index c0 = rest;
+    tcf::vec<float, TCF_L> T_X_row[TCF_G ? TCF_G : 1];
+    float T_S = float(0);
+    float T_M = float(0);
+    float T_V = float(0);
+    float T_D = float(0);
+    T_S = 0.e+00f;
+    T_V = 0.e+00f;
+    if (0 < 768) {
+      auto acc1 = tcf::splat<float, TCF_L>(0.e+00f);
+      #pragma unroll (TCF_G ? TCF_G : 1)
+      for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
+        const tcf_index base2 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base2 + TCF_L <= 768) {
+          {
+            const tcf_index c1 = base2;
+            T_X_row[tcf_group] = tcf::load<float, TCF_L>(T_X + 768 * c0 + c1);
+            acc1 = (acc1 + T_X_row[tcf_group]);
+          }
+        }
+      }
+      const auto acc1_all = team.sum(tcf::hsum(acc1));
+      T_S = (T_S + acc1_all);
+    }
+    T_M = (T_S / 7.68e+02f);
+    if (0 < 768) {
+      auto acc4 = tcf::splat<float, TCF_L>(0.e+00f);
+      #pragma unroll (TCF_G ? TCF_G : 1)
+      for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
+        const tcf_index base5 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base5 + TCF_L <= 768) {
+          {
+            const tcf_index c1 = base5;
+            const auto t_6 = (T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M));
+            acc4 = (acc4 + (t_6 * t_6));
+          }
+        }
+      }
+      const auto acc4_all = team.sum(tcf::hsum(acc4));
+      T_V = (T_V + acc4_all);
+    }
+    T_D = tcf::sqrt(((T_V / 7.68e+02f) + 1.e-05f));
+    if (0 < 768) {
+      const auto by7 = tcf::divisor(T_D);
+      #pragma unroll (TCF_G ? TCF_G : 1)
+      for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
+        const tcf_index base9 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base9 + TCF_L <= 768) {
+          {
+            const tcf_index c1 = base9;
+            const auto v_10 = (tcf::divided((T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M)), by7) * tcf::load<float, TCF_L>(T_G + c1));
+            tcf::store<TCF_L>(T_Y + 768 * c0 + c1, (v_10 + tcf::load<float, TCF_L>(T_B + c1)));
+          }
+        }
+      }
+    }
+  }
+}
