@@ -21,7 +21,7 @@ from tcfuse.errors import InputError
 
 Record: TypeAlias = dict[str, Any]
 
-SOURCE_SUFFIXES = (".py", ".c", ".h", ".hpp")
+SOURCE_SUFFIXES = (".py", ".c", ".cpp", ".h", ".hpp")
 
 
 @dataclass(frozen=True, slots=True)
