@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from ctypes import create_string_buffer
 from pathlib import Path
 
 from tcfuse.commands.progress import print_table
 from tcfuse.debug import cache_dir, current
-from tcfuse.errors import TcfuseError, ToolchainError
+from tcfuse.errors import DeviceError, TcfuseError, ToolchainError
 from tcfuse.ort.manifest import versions
 
 Check = Callable[[], str]
+
+
+class _AbsentError(TcfuseError):
+    """Something that only some need is not here."""
 
 
 def run() -> int:
@@ -20,6 +25,8 @@ def run() -> int:
     for name, check in CHECKS.items():
         try:
             rows.append((name, "ok", check()))
+        except _AbsentError as absent:
+            rows.append((name, "none", str(absent)))
         except (TcfuseError, OSError, ImportError) as error:
             rows.append((name, "FAILS", " ".join(str(error).split())))
     print_table(("check", "result", "what"), rows)
@@ -41,6 +48,39 @@ def _compiler() -> str:
     from tcfuse.targets.compilers import find_compiler
 
     return str(find_compiler(current().cxx))
+
+
+def _cuda_compiler() -> str:
+    from tcfuse.targets.nvrtc_library import find_nvrtc, locate
+
+    try:
+        locate()
+    except ToolchainError as error:
+        raise _AbsentError(str(error)) from error
+    nvrtc = find_nvrtc()
+    return f"{nvrtc}, for {', '.join(f'sm_{number}' for number in nvrtc.archs)}"
+
+
+def _gpus() -> str:
+    from tcfuse.gpu.libcuda import MAJOR, MINOR, Libcuda
+
+    try:
+        cuda = Libcuda()
+        cuda.call("cuInit", 0)
+    except DeviceError as error:
+        raise _AbsentError(str(error)) from error
+    found = []
+    for ordinal in range(cuda.number("cuDeviceGetCount")):
+        device = cuda.number("cuDeviceGet", ordinal)
+        name = create_string_buffer(256)
+        cuda.call("cuDeviceGetName", name, len(name), device)
+        major, minor = (cuda.number("cuDeviceGetAttribute", a, device) for a in (MAJOR, MINOR))
+        found.append(f"{name.value.decode(errors='replace')} (sm_{major}{minor})")
+    version = cuda.number("cuDriverGetVersion")
+    driver = f"the driver's CUDA is {version // 1000}.{version % 1000 // 10}"
+    if not found:
+        raise _AbsentError(f"none can be seen; {driver}")
+    return f"{', '.join(found)}; {driver}"
 
 
 def _runtime() -> str:
@@ -88,6 +128,8 @@ CHECKS: dict[str, Check] = {
     "packages": _packages,
     "cache": _cache,
     "compiler": _compiler,
+    "CUDA compiler": _cuda_compiler,
+    "GPUs": _gpus,
     "onnxruntime": _runtime,
     "operators": _operators,
     "end to end": _end_to_end,

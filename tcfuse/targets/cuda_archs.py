@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from tcfuse.errors import OptionError
 
-# As few as run everywhere from sm_80 on: for sm_89 NVRTC makes the same machine code as for
-# sm_86, bit for bit, and GPUs after sm_90 compile its PTX when they load it.
-DEFAULT = (80, 86, 90)
+# As few as run everywhere from sm_80 on, because each adds its time to every build: sm_86 and
+# sm_89 run sm_80's code, and GPUs after sm_90 compile its PTX when they load it.
+DEFAULT = (80, 90)
 
 
 def arch_name(number: int) -> str:
@@ -50,17 +50,3 @@ def parse_archs(text: str, supported: Iterable[int]) -> tuple[str, ...]:
 def newest(archs: Sequence[str]) -> str:
     """The one whose PTX newer GPUs can compile."""
     return max(archs, key=arch_number)
-
-
-def runs_on(arch: str, kind: str, capability: int) -> bool:
-    """Whether an image for ``arch`` runs on a GPU of a compute capability.
-
-    Args:
-        arch: What the image was made for, ``sm_80``.
-        kind: ``cubin`` or ``ptx``.
-        capability: 10 times the major number plus the minor one.
-    """
-    number = arch_number(arch)
-    if kind == "ptx":
-        return capability >= number
-    return capability // 10 == number // 10 and capability >= number

@@ -6,30 +6,31 @@ are newer still.  Results are kept in the cache of objects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import sched_getaffinity
 from typing import Literal
 
+from tcfuse.codegen.device import NAME, device_header
 from tcfuse.errors import ToolchainError
-from tcfuse.store import key_of
+from tcfuse.store import key_of, tool_digest
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cubin import read_cubin
 from tcfuse.targets.cuda_archs import arch_number, default_archs, newest
 from tcfuse.targets.nvrtc_library import Compilation, Nvrtc, find_nvrtc
 from tcfuse.targets.object_cache import ObjectCache
+from tcfuse.targets.ptx import Ptx
 from tcfuse.targets.ptx_version import lowered
-from tcfuse.targets.resources import Resources, ResourceWarning, resources, spill_warning
+from tcfuse.targets.resources import Resources, ResourceWarning, resources, warnings
 
-HEADER = "tcf_device.hpp"
 FLAGS = (
     "-std=c++17",
     "--device-as-default-execution-space",
     "-w",
     "--ptxas-options=-v",  # the log is the one place that tells of spills
 )
-PARTS = ("cubin", "ptx", "log")  # of a compilation, each an object in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,9 @@ class Image:
     """What ``cuModuleLoadData`` takes.
 
     Attributes:
-        arch: ``sm_90``; ``cuda_archs.runs_on`` tells where that runs.
+        arch: ``sm_90``; of a text the oldest that it serves.
         kind: Machine code or text.
-        data: The text's last byte is zero, as the driver wants it.
+        data: A text without the zero byte that ends it for the driver.
     """
 
     arch: str
@@ -66,7 +67,7 @@ def compile_cuda(
     source: CudaSource,
     archs: Sequence[str] = (),
     *,
-    header: str,
+    header: str | None = None,
     ptx: Sequence[str] | None = None,
     cache: ObjectCache | None = None,
     workers: int = 0,
@@ -76,7 +77,7 @@ def compile_cuda(
     Args:
         source: The kernel.
         archs: ``sm_80``, ``sm_90``, ... (``cuda_archs.parse_archs``); none for the common ones.
-        header: What the source gets for ``#include "tcf_device.hpp"``.
+        header: What ``#include "tcf_device.hpp"`` includes; ``None`` for ``codegen.device``'s.
         ptx: Those of ``archs`` whose PTX is an image too; ``None`` for the newest.
         cache: Where results are kept; ``None`` compiles everything anew.
         workers: Architectures compiled at the same time; 0 is one a core.
@@ -86,26 +87,24 @@ def compile_cuda(
     """
     nvrtc = find_nvrtc()
     chosen = sorted(archs or default_archs(nvrtc.archs), key=arch_number)
+    text = device_header() if header is None else header
     with ThreadPoolExecutor(workers or len(sched_getaffinity(0))) as pool:
-        jobs = [pool.submit(_compile, source, arch, header, nvrtc, cache) for arch in chosen]
+        jobs = [pool.submit(_code, source, arch, text, nvrtc, cache) for arch in chosen]
         try:
             made = dict(zip(chosen, [job.result() for job in jobs], strict=True))
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
     images = [Image(arch, "cubin", made[arch].cubin) for arch in chosen]
-    for arch in chosen:
-        if arch in ((newest(chosen),) if ptx is None else ptx):
-            images.append(Image(arch, "ptx", lowered(made[arch].ptx).encode() + b"\0"))
-    needs = {arch: _resources(source, made[arch]) for arch in chosen}
-    symbols = [launch.symbol for launch in source.launches]
-    found = {symbol: {arch: needs[arch][symbol] for arch in chosen} for symbol in symbols}
-    warnings = [
-        spill_warning(symbol, arch, needs)
-        for symbol, by_arch in found.items()
-        for arch, needs in by_arch.items()
-    ]
-    return CudaImages(tuple(images), found, tuple(filter(None, warnings)))
+    texts = (newest(chosen),) if ptx is None else ptx
+    images += [Image(arch, "ptx", made[arch].ptx.encode()) for arch in chosen if arch in texts]
+    needs: dict[str, dict[str, Resources]] = {}
+    found: list[ResourceWarning] = []
+    for launch in source.launches:
+        needs[launch.symbol] = {arch: made[arch].needs(launch.symbol) for arch in chosen}
+        for arch in chosen:
+            found += warnings(launch, arch, needs[launch.symbol][arch])
+    return CudaImages(tuple(images), needs, tuple(found))
 
 
 def flags(source: CudaSource, arch: str) -> tuple[str, ...]:
@@ -114,29 +113,71 @@ def flags(source: CudaSource, arch: str) -> tuple[str, ...]:
     return (f"--gpu-architecture={arch}", *FLAGS, *contract)
 
 
-def _compile(
+@dataclass(frozen=True, slots=True)
+class _Code:
+    """One architecture's code, and what was read from it.
+
+    Attributes:
+        ptx: With the version that it needs.
+        resources: Of each kernel function.
+    """
+
+    cubin: bytes
+    ptx: str
+    resources: dict[str, Resources]
+
+    @classmethod
+    def of(cls, made: Compilation) -> _Code:
+        ptx = Ptx.parse(made.ptx)
+        return cls(made.cubin, lowered(ptx), resources(read_cubin(made.cubin), ptx, made.log))
+
+    def reading(self) -> bytes:
+        """All but the cubin, as JSON."""
+        needs = {symbol: asdict(needs) for symbol, needs in self.resources.items()}
+        return json.dumps({"ptx": self.ptx, "resources": needs}).encode()
+
+    @classmethod
+    def read_before(cls, cubin: bytes, reading: bytes) -> _Code:
+        record = json.loads(reading)
+        needs = {symbol: Resources(**of) for symbol, of in record["resources"].items()}
+        return cls(cubin, record["ptx"], needs)
+
+    def needs(self, symbol: str) -> Resources:
+        if symbol not in self.resources:
+            raise ToolchainError(f"there is no kernel function {symbol}")
+        return self.resources[symbol]
+
+
+def _code(
     source: CudaSource, arch: str, header: str, nvrtc: Nvrtc, cache: ObjectCache | None
-) -> Compilation:
-    """One architecture's code, from the cache or compiled."""
+) -> _Code:
+    """One architecture's code, compiled and read, or from the cache."""
     name, options = f"{source.name}.cu", flags(source, arch)
+
+    def compiled() -> Compilation:
+        return nvrtc.compile(name, source.text, [(NAME, header)], options)
+
+    if cache is None:
+        return _Code.of(compiled())
     key = key_of(source.text, header, options, nvrtc, name)
-    keys = [key_of(key, part) for part in PARTS]
-    if cache is not None:
-        cubin, text, log = (cache.get(part) for part in keys)
-        if cubin is not None and text is not None and log is not None:
-            return Compilation(cubin, text.decode(), log.decode())
-    made = nvrtc.compile(name, source.text, [(HEADER, header)], options)
-    if cache is not None:
-        parts = (made.cubin, made.ptx.encode(), made.log.encode())
-        for part, data in zip(keys, parts, strict=True):
-            cache.put(part, data)
+    reading_key = key_of(key, tool_digest())  # what is read depends on tcfuse too
+    cubin, reading = cache.get(key_of(key, "cubin")), cache.get(reading_key)
+    if cubin is not None and reading is not None:
+        return _Code.read_before(cubin, reading)
+    code = _Code.of(_compilation(key, cache, compiled))
+    cache.put(reading_key, code.reading())
+    return code
+
+
+def _compilation(
+    key: str, cache: ObjectCache, compiled: Callable[[], Compilation]
+) -> Compilation:
+    """What NVRTC made, or makes now."""
+    keys = [key_of(key, part) for part in ("cubin", "ptx", "log")]
+    cubin, ptx, log = (cache.get(key) for key in keys)
+    if cubin is not None and ptx is not None and log is not None:
+        return Compilation(cubin, ptx.decode(), log.decode())
+    made = compiled()
+    for key, data in zip(keys, (made.cubin, made.ptx.encode(), made.log.encode()), strict=True):
+        cache.put(key, data)
     return made
-
-
-def _resources(source: CudaSource, made: Compilation) -> dict[str, Resources]:
-    """What each kernel function of a source needs."""
-    found = resources(read_cubin(made.cubin), made.ptx, made.log)
-    for launch in source.launches:
-        if launch.symbol not in found:
-            raise ToolchainError(f"{source.name} has no kernel function {launch.symbol}")
-    return found

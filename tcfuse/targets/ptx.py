@@ -59,10 +59,12 @@ class Ptx:
     """A text, read.
 
     Attributes:
+        text: What was read.
         statements: Everything it says, in its order.
         bodies: The statements of each function, by name.
     """
 
+    text: str
     statements: tuple[Statement, ...]
     bodies: dict[str, list[Statement]]
 
@@ -73,7 +75,7 @@ class Ptx:
         bodies: dict[str, list[Statement]] = {}
         for statement in found:
             bodies.setdefault(statement.function, []).append(statement)
-        return cls(found, bodies)
+        return cls(text, found, bodies)
 
     def reached(self, symbol: str) -> frozenset[str]:
         """A function and all that it calls, and they call."""

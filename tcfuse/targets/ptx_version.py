@@ -159,13 +159,12 @@ class Need:
     unknown: str = ""
 
 
-def needed(text: str) -> Need:
+def needed(ptx: Ptx) -> Need:
     """The lowest version that a text needs."""
-    own = _VERSION.search(text)
+    own = _VERSION.search(ptx.text)
     assert own is not None, "a PTX text names its version"
     kept = (int(own[1]), int(own[2]))
     version = OLDEST
-    ptx = Ptx.parse(text)
     registers = _declared(ptx)
     for statement in ptx.statements:
         found = _of(statement, registers)
@@ -176,10 +175,10 @@ def needed(text: str) -> Need:
     return Need(min(version, kept))
 
 
-def lowered(text: str) -> str:
+def lowered(ptx: Ptx) -> str:
     """The same text with the lowest ``.version`` that will do."""
-    major, minor = needed(text).version
-    return _VERSION.sub(f".version {major}.{minor}", text, count=1)
+    major, minor = needed(ptx).version
+    return _VERSION.sub(f".version {major}.{minor}", ptx.text, count=1)
 
 
 def _of(statement: Statement, registers: re.Pattern[str]) -> Version | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tcfuse.targets.base import Launch
 from tcfuse.targets.cubin import Cubin
 from tcfuse.targets.ptx import Ptx
 
 _SPILLS = re.compile(
     r"Function properties for ([\w$]+)\n.*?(\d+) bytes spill stores, (\d+) bytes spill loads"
 )
+_ALIGNMENT = re.compile(r"tcf_alignment % (\d+) == 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +64,15 @@ def spills(log: str) -> dict[str, tuple[int, int]]:
     return {name: (int(stores), int(loads)) for name, stores, loads in _SPILLS.findall(log)}
 
 
-def resources(cubin: Cubin, text: str, log: str) -> dict[str, Resources]:
+def resources(cubin: Cubin, ptx: Ptx, log: str) -> dict[str, Resources]:
     """What each kernel function needs, by symbol; spills with those of functions it calls.
 
     Args:
         cubin: The machine code.
-        text: The PTX that the cubin was made from.
+        ptx: The text that the cubin was made from.
         log: What the compiler printed.
     """
-    ptx, spilled = Ptx.parse(text), spills(log)
+    spilled = spills(log)
     found: dict[str, Resources] = {}
     for symbol, kernel in cubin.kernels.items():
         parts = [spilled[name] for name in ptx.reached(symbol) if name in spilled]
@@ -85,27 +88,18 @@ def resources(cubin: Cubin, text: str, log: str) -> dict[str, Resources]:
     return found
 
 
-def spill_warning(symbol: str, arch: str, needs: Resources) -> ResourceWarning | None:
-    """A warning when registers ran out."""
-    if not needs.spill_stores and not needs.spill_loads:
-        return None
-    stores, loads = needs.spill_stores, needs.spill_loads
-    return ResourceWarning(symbol, arch, f"spills registers: {stores} bytes out, {loads} back")
+def warnings(launch: Launch, arch: str, needs: Resources) -> Iterator[ResourceWarning]:
+    """What of a launch's function costs time: registers that ran out, narrow accesses."""
+    if needs.spill_stores or needs.spill_loads:
+        stores, loads = needs.spill_stores, needs.spill_loads
+        sentence = f"spills registers: {stores} bytes out, {loads} back"
+        yield ResourceWarning(launch.symbol, arch, sentence)
+    meant, widest = meant_bytes(launch), max(needs.load_bytes, needs.store_bytes)
+    if widest < meant:
+        sentence = f"was meant to access {meant} bytes at once, and accesses {widest} at most"
+        yield ResourceWarning(launch.symbol, arch, sentence)
 
 
-def width_warning(
-    symbol: str, arch: str, needs: Resources, meant_bytes: int
-) -> ResourceWarning | None:
-    """A warning when a kernel reads and writes less at once than it was meant to.
-
-    Args:
-        symbol: The function.
-        arch: The architecture, ``sm_90``.
-        needs: What it does.
-        meant_bytes: Bytes that each thread was to read or write at once, 16 for example.
-    """
-    widest = max(needs.load_bytes, needs.store_bytes)
-    if widest >= meant_bytes:
-        return None
-    sentence = f"was meant to access {meant_bytes} bytes at once, and accesses {widest} at most"
-    return ResourceWarning(symbol, arch, sentence)
+def meant_bytes(launch: Launch) -> int:
+    """Bytes that a launch is meant to access at once: the alignment that it asks for."""
+    return max(map(int, _ALIGNMENT.findall(launch.when)), default=1)

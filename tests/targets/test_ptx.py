@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tcfuse.targets import nvrtc
+from tcfuse.codegen.device import NAME
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.nvrtc import flags
 from tcfuse.targets.nvrtc_library import find_nvrtc
 from tcfuse.targets.ptx import Accesses, Ptx, widest_access
-from tcfuse.targets.ptx_version import FORMS, TARGETS, lowered, needed
+from tcfuse.targets.ptx_version import FORMS, TARGETS, Need, lowered, needed
 from tests.targets import sass
 from tests.targets.cuda_sources import ALL, CALLING, HEADER
 
@@ -50,6 +50,10 @@ BODY = """
 def text(*instructions: str, arch: int = 80, version: str = "9.0") -> str:
     body = BODY.format(instructions="\n".join(f"\t{line};" for line in instructions))
     return HEAD.format(version=version, arch=arch) + body
+
+
+def needed_of(given: str) -> Need:
+    return needed(Ptx.parse(given))
 
 
 # One of each kind that the tables know; ptxas says which version each really needs.
@@ -224,7 +228,7 @@ def test_ptxas_takes_each_version(instructions: list[str], arch: int, tmp_path: 
     """NVIDIA's assembler knows which version brought what."""
     by_version: dict[str, list[str]] = {}
     for instruction in instructions:
-        need = needed(text(instruction, arch=arch))
+        need = needed_of(text(instruction, arch=arch))
         assert not need.unknown
         by_version.setdefault("{}.{}".format(*need.version), []).append(instruction)
     for version, some in by_version.items():
@@ -241,20 +245,20 @@ def test_every_form_has_an_example() -> None:
 @pytest.mark.parametrize("instruction", UNKNOWN)
 def test_what_no_table_knows_keeps_its_version(instruction: str) -> None:
     given = text("add.s32 %r1, %r2, 1", instruction, arch=90)
-    need = needed(given)
+    need = needed_of(given)
     assert need.version == (9, 0)
     assert need.unknown.split()[0] == instruction.split()[0]
-    assert lowered(given) == given
+    assert lowered(Ptx.parse(given)) == given
 
 
 @pytest.mark.parametrize("arch", TARGETS)
 def test_the_target_has_a_say(arch: int) -> None:
-    assert needed(text(arch=arch)).version == TARGETS[arch]
+    assert needed_of(text(arch=arch)).version == TARGETS[arch]
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100f", "sm_999", "sm_90, debug"])
 def test_an_unknown_target_keeps_its_version(target: str) -> None:
-    assert needed(text().replace("sm_80", target)).version == (9, 0)
+    assert needed_of(text().replace("sm_80", target)).version == (9, 0)
 
 
 @needs_ptxas
@@ -269,24 +273,24 @@ def test_no_target_may_be_lower(tmp_path: Path) -> None:
 
 def test_a_version_is_never_raised() -> None:
     given = text("fma.rn.bf16 %h1, %h2, %h3, %h4", arch=75, version="6.4")
-    assert needed(given).version == (6, 4)
+    assert needed_of(given).version == (6, 4)
 
 
 def test_only_the_version_changes() -> None:
     given = text("add.s32 %r1, %r2, 1")
-    assert lowered(given) == given.replace(".version 9.0", ".version 7.0")
+    assert lowered(Ptx.parse(given)) == given.replace(".version 9.0", ".version 7.0")
 
 
 @pytest.mark.cuda_build
 @pytest.mark.parametrize("given", ALL, ids=lambda given: given.name)
 @pytest.mark.parametrize("arch", [80, 90])
 def test_what_nvrtc_writes_is_known(given: CudaSource, arch: int, tmp_path: Path) -> None:
-    name, headers = f"{given.name}.cu", [(nvrtc.HEADER, HEADER)]
+    name, headers = f"{given.name}.cu", [(NAME, HEADER)]
     made = find_nvrtc().compile(name, given.text, headers, flags(given, f"sm_{arch}"))
-    need = needed(made.ptx)
+    need = needed_of(made.ptx)
     assert (need.version, need.unknown) == (TARGETS[arch], "")
     if shutil.which("ptxas"):
-        assert "error" not in ptxas(lowered(made.ptx), tmp_path, arch)
+        assert "error" not in ptxas(lowered(Ptx.parse(made.ptx)), tmp_path, arch)
 
 
 ACCESSES = text(
@@ -312,7 +316,7 @@ def test_accesses_are_counted_by_width() -> None:
 
 @pytest.mark.cuda_build
 def test_what_a_kernel_calls_is_counted() -> None:
-    headers = [(nvrtc.HEADER, HEADER)]
+    headers = [(NAME, HEADER)]
     made = find_nvrtc().compile("c.cu", CALLING.text, headers, flags(CALLING, "sm_80"))
     ptx = Ptx.parse(made.ptx)
     assert len(ptx.reached("calling")) == 2
@@ -325,7 +329,7 @@ def test_machine_code_has_the_same_widths(given: CudaSource, tmp_path: Path) -> 
     """As far as nvdisasm shows them: its opcodes are LDG.E.128 and so on."""
     if (found := sass.disassembler()) is None:
         pytest.skip("there is no nvdisasm: pip install nvidia-cuda-nvdisasm")
-    headers = [(nvrtc.HEADER, HEADER)]
+    headers = [(NAME, HEADER)]
     made = find_nvrtc().compile("c.cu", given.text, headers, flags(given, "sm_90"))
     path = tmp_path / "made.cubin"
     path.write_bytes(made.cubin)
