@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcfuse.emulator.launches import TIME_LIMIT_S, Argument, Run
+from tcfuse.emulator.memory import ALIGNMENT
 from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN
 from tcfuse.emulator.program import Program
 from tcfuse.emulator.report import Report, Traffic
@@ -69,6 +70,7 @@ def emulate(
     seed: int = 0,
     program: Program | None = None,
     toolchain: Toolchain | None = None,
+    alignment: int = ALIGNMENT,
     shared_limit: int = SHARED_LIMIT,
     multiprocessors: int = MULTIPROCESSORS,
     limit_s: float = TIME_LIMIT_S,
@@ -82,6 +84,7 @@ def emulate(
         seed: Chooses the order of blocks, warps and lanes.
         program: The compiled kernel, possibly among others; compiled here when not given.
         toolchain: Compiler and cache to compile it with.
+        alignment: Of the addresses of all tensors, in bytes; a power of two up to 256.
         shared_limit: Bytes of shared memory that a block may ask for.
         multiprocessors: Of the device that launches are planned for.
         limit_s: Seconds after which a launch is stopped.
@@ -94,6 +97,7 @@ def emulate(
     planned = plan(
         source,
         [array.shape for array in inputs],
+        alignment=alignment,
         shared_limit=shared_limit,
         multiprocessors=multiprocessors,
     )
@@ -110,7 +114,8 @@ def emulate(
     names += ["scratch", "fault", *planned.sizes]
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
     runs = []
-    with program.launches(args, names, [*flags, *(0 for _ in planned.sizes)]) as launches:
+    flags += [0] * len(planned.sizes)
+    with program.launches(args, names, flags, alignment) as launches:
         for step in planned.steps:
             runs.append(
                 launches.launch(
