@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcfuse.emulator.launches import TIME_LIMIT_S, Argument, Run
+from tcfuse.emulator.launches import TIME_LIMIT_S, Argument, Launches, Run
 from tcfuse.emulator.memory import ALIGNMENT
 from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN
 from tcfuse.emulator.program import Program
 from tcfuse.emulator.report import Report, Traffic
 from tcfuse.errors import InputError
 from tcfuse.targets.base import CudaSource
-from tcfuse.targets.geometry import MULTIPROCESSORS, SHARED_LIMIT, plan
+from tcfuse.targets.geometry import MULTIPROCESSORS, SHARED_LIMIT, Step, plan
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.types import Array
 
@@ -102,29 +102,27 @@ def emulate(
         multiprocessors=multiprocessors,
     )
     program = program or compile_source(source, trace=trace, toolchain=toolchain)
-    ports = source.interface.outputs
     outputs = [
         _unset(shape, port.type.dtype.numpy)
-        for port, shape in zip(ports, planned.output_shapes, strict=True)
+        for port, shape in zip(source.interface.outputs, planned.output_shapes, strict=True)
     ]
     scratch = _unset((planned.scratch_bytes,), np.dtype(np.uint8))
     fault = np.zeros(1, np.int32)
     args: list[Argument] = [*inputs, *outputs, scratch, fault, *planned.sizes.values()]
-    names = [port.name for port in (*source.interface.inputs, *ports)]
+    names = [port.name for port in (*source.interface.inputs, *source.interface.outputs)]
     names += ["scratch", "fault", *planned.sizes]
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
-    runs = []
     flags += [0] * len(planned.sizes)
+    runs: list[Run] = []
     with program.launches(args, names, flags, alignment) as launches:
         for step in planned.steps:
-            runs.append(
-                launches.launch(
-                    step.symbol, step.grid, step.block, step.shared_bytes, seed, limit_s
-                )
-            )
-            if not runs[-1].finished:
-                break
+            if all(run.finished for run in runs):
+                runs.append(_launched(launches, step, seed, limit_s))
     return Emulated(tuple(outputs), bool(fault[0]), tuple(runs))
+
+
+def _launched(launches: Launches, step: Step, seed: int, limit_s: float) -> Run:
+    return launches.launch(step.symbol, step.grid, step.block, step.shared_bytes, seed, limit_s)
 
 
 def compile_source(
