@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import onnx_ir as ir
 
@@ -28,7 +29,7 @@ MOST_SPLITS = 16  # parts one region may fall into when some of it cannot be com
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """A region with its kernel, or with the reason why there is none.
+    """A region with its kernels, or with the reason why there are none.
 
     Attributes:
         body: A digest of the original operators; regions of one name must agree in it.
@@ -47,12 +48,17 @@ class Attempt:
     @property
     def name(self) -> str:
         """The kernel's name; empty when there is none."""
-        return "" if self.compiled is None else self.compiled.kernel.name
+        return "" if self.compiled is None else self.compiled.kernels.name
+
+    @property
+    def on_gpus(self) -> bool:
+        """Whether there is a kernel for GPUs."""
+        return self.compiled is not None and self.compiled.kernels.cuda is not None
 
     def replacement(self) -> Replacement:
         """What ``graph.rewrite`` needs to put the kernel into the model."""
         assert self.compiled is not None, "a refused region replaces nothing"
-        text = self.compiled.kernel.source.tc
+        text = self.compiled.kernels.tc
         return Replacement(
             self.group,
             self.name,
@@ -92,12 +98,26 @@ def internal_error(group: FusionGroup, error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Which kernels stay, why the others go, and what was measured about each."""
+    """Which operators stay, why the others go, and what was measured about each.
+
+    Attributes:
+        kept: Names of those that stay.
+        reasons: Why each other one goes.
+        standby: Of those that stay for GPUs: why not for the CPU.
+        verified: What running them against the original showed.
+        gated: What timing them showed.
+    """
 
     kept: frozenset[str]
     reasons: Mapping[str, str] = field(default_factory=dict)
+    standby: Mapping[str, str] = field(default_factory=dict)
     verified: Mapping[str, Verification] = field(default_factory=dict)
     gated: GateResult | None = None
+
+    @classmethod
+    def of(cls, attempts: Iterable[Attempt]) -> Judgement:
+        """All of those that have a kernel stay."""
+        return cls(frozenset(attempt.name for attempt in attempts if attempt.name))
 
     def without(self, reasons: Mapping[str, str]) -> Judgement:
         """Without the kernels that there is a reason against."""
@@ -109,9 +129,12 @@ class Judgement:
         wrong = {name: reject_reason(v) for name, v in verified.items() if v.problem}
         return replace(self.without(wrong), verified=verified)
 
-    def after_gate(self, gated: GateResult) -> Judgement:
-        """Without the kernels that do not pay."""
-        return replace(self.without(gated.dropped), kept=gated.kept, gated=gated)
+    def after_gate(self, gated: GateResult, on_gpus: frozenset[str]) -> Judgement:
+        """Without the kernels that do not pay; those in ``on_gpus`` stay for GPUs."""
+        standby = {name: why for name, why in gated.dropped.items() if name in on_gpus}
+        dropped = {name: why for name, why in gated.dropped.items() if name not in on_gpus}
+        kept = (gated.kept | on_gpus) & self.kept
+        return replace(self.without(dropped), kept=kept, standby=standby, gated=gated)
 
     def measured(self, name: str) -> dict[str, float]:
         """Every number about one kernel."""
@@ -139,36 +162,55 @@ def report(
     plans: Iterable[FusionPlan],
     tried: Sequence[Attempt],
     judgement: Judgement,
+    code: Mapping[str, dict[str, Any]],
 ) -> Report:
-    """Everything that happened to one model."""
+    """Everything that happened to one model; ``code`` tells of the operators' code for GPUs."""
     gated = judgement.gated
     whole = gated.whole if gated is not None else None
     return Report(
         source=source,
         options=asdict(options),
-        regions=tuple(_region(attempt, judgement) for attempt in tried),
+        regions=tuple(_region(attempt, judgement, code) for attempt in tried),
         rejections=tuple((label(r.node), r.reason) for p in plans for r in p.rejections),
         speedup=whole.value if whole is not None else None,
         spread=whole.spread if whole is not None else None,
-        notes=(gated.note,) if gated is not None and gated.note else (),
+        notes=tuple(_notes(judgement, code)),
         versions=versions(),
     )
 
 
-def _region(attempt: Attempt, judgement: Judgement) -> RegionReport:
+def _notes(judgement: Judgement, code: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    if judgement.gated is not None and judgement.gated.note:
+        yield judgement.gated.note
+    if code:
+        yield "kernels for GPUs were neither run nor timed"
+    if n_warnings := sum(len(about["warnings"]) for about in code.values()):
+        yield f"{n_warnings} warnings about code for GPUs are in the manifest"
+
+
+def _region(
+    attempt: Attempt, judgement: Judgement, code: Mapping[str, dict[str, Any]]
+) -> RegionReport:
     nodes = tuple(label(node) for node in attempt.group.nodes)
     if attempt.compiled is None:
         return RegionReport("", nodes, kept=False, reason=attempt.reason)
-    kernel = attempt.compiled.kernel
+    kernels, name = attempt.compiled.kernels, attempt.name
+    left_out = {"cuda": kernels.without_cuda} if kernels.without_cuda else {}
+    if name in judgement.standby:
+        left_out["cpu"] = judgement.standby[name]
+    made = {"cpu": kernels.cpu, "cuda": kernels.cuda}
     return RegionReport(
-        kernel.name,
+        name,
         nodes,
-        kept=kernel.name in judgement.kept,
-        reason=judgement.reasons.get(kernel.name, ""),
-        tc=kernel.source.tc,
-        proof=kernel.proof,
-        interface=interface_to_json(kernel.source.interface),
-        measured=judgement.measured(kernel.name),
+        kept=name in judgement.kept,
+        reason=judgement.reasons.get(name, ""),
+        tc=kernels.tc,
+        proof=kernels.first.proof,
+        interface=interface_to_json(kernels.interface),
+        targets=tuple(t for t, k in made.items() if k is not None and t not in left_out),
+        left_out=left_out,
+        cuda=code.get(name),
+        measured=judgement.measured(name),
     )
 
 

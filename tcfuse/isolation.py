@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
@@ -47,8 +48,17 @@ class Worker:
         hint: str,
         options: MappingOptions,
         fixed: Mapping[str, int] | None = None,
+        cuda: CudaOptions | None = None,
     ) -> KernelTexts:
         """``compile_kernel`` of the text of a definition, within bounds.
+
+        Args:
+            definition: The text.
+            interface: Its signature.
+            hint: The kernel's name.
+            options: Knobs.
+            fixed: Sizes that the kernel may take for granted.
+            cuda: Knobs of a kernel for GPUs; ``None`` makes one for the CPU.
 
         Raises:
             UnsupportedError: The target cannot do this, or not within the time and memory.
@@ -57,7 +67,8 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            _send(process.stdin, (definition, interface, hint, options, fixed, self.seconds))
+            question = (definition, interface, hint, options, fixed, cuda)
+            _send(process.stdin, (*question, self.seconds))
             kind, value = _receive(process.stdout, time.monotonic() + PATIENCE * self.seconds)
         except (TimeoutError, EOFError, BrokenPipeError):
             self.stop()
@@ -155,15 +166,21 @@ def _answer(
     hint: str,
     options: MappingOptions,
     fixed: Mapping[str, int] | None,
+    cuda: CudaOptions | None,
 ) -> tuple[str, object]:
-    from tcfuse.targets.base import KernelTexts  # texts alone: nobody else needs isl
-    from tcfuse.targets.cpu import compile_kernel
+    from tcfuse.targets import cpu  # texts alone leave this process: nobody else needs isl
+    from tcfuse.targets import cuda as gpu
+    from tcfuse.targets.base import KernelTexts
     from tcfuse.tc.parser import parse
     from tcfuse.tc.sema import check
 
     try:
         checked = check(parse(definition), sizes=interface.sizes)
-        made = compile_kernel(checked, interface, hint, options, fixed)
+        made: cpu.Kernel | gpu.Kernel
+        if cuda is None:
+            made = cpu.compile_kernel(checked, interface, hint, options, fixed)
+        else:
+            made = gpu.compile_kernel(checked, interface, hint, options, cuda, fixed)
         return "done", KernelTexts(made.source, str(made.proof), made.tree, made.mapped)
     except UnsupportedError as error:
         return "refused", str(error)

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import current
 from tcfuse.errors import UnsupportedError
 from tcfuse.isolation import WORKER
-from tcfuse.options import MappingOptions
-from tcfuse.ort.record import interface_to_json, source_from_json, source_to_json
+from tcfuse.options import MappingOptions, OptimizeOptions
+from tcfuse.ort.record import (
+    cuda_source_from_json,
+    cuda_source_to_json,
+    interface_to_json,
+    source_from_json,
+    source_to_json,
+)
 from tcfuse.store import Record, Store, key_of, tool_digest
-from tcfuse.targets.base import Interface, KernelSource
+from tcfuse.targets.base import CudaSource, Interface, KernelSource
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface
 from tcfuse.tc.parser import parse
@@ -27,9 +34,11 @@ if TYPE_CHECKING:
 
 KIND = "kernels"
 
+Source = TypeVar("Source", KernelSource, CudaSource)
+
 
 @dataclass(frozen=True, slots=True)
-class CompiledKernel:
+class CompiledKernel(Generic[Source]):
     """A kernel's source with the texts of the stages that led to it.
 
     Attributes:
@@ -37,28 +46,70 @@ class CompiledKernel:
     """
 
     key: str
-    source: KernelSource
+    source: Source
     proof: str
     tree: str
     mapped: str
 
     @property
     def name(self) -> str:
-        """The operator's name in the model."""
+        """Its name, which is that of the operator that has no kernel for another target."""
         return self.source.name
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The kernels of one definition: one for each target that was asked for.
+
+    Attributes:
+        cpu: The CPU's.
+        cuda: The one for GPUs.
+        without_cuda: Why there is none for GPUs, where one was asked for.
+    """
+
+    cpu: CompiledKernel[KernelSource] | None = None
+    cuda: CompiledKernel[CudaSource] | None = None
+    without_cuda: str = ""
+
+    @property
+    def first(self) -> CompiledKernel[KernelSource] | CompiledKernel[CudaSource]:
+        """The one that the operator is named after: the CPU's, where there is one."""
+        found = self.cpu or self.cuda
+        assert found is not None, "a region without kernels has no operator"
+        return found
+
+    @property
+    def name(self) -> str:
+        """The operator's name in the model."""
+        return self.first.name
+
+    @property
+    def key(self) -> str:
+        """Names everything that determined them."""
+        return key_of(*(kernel.key for kernel in (self.cpu, self.cuda) if kernel is not None))
+
+    @property
+    def interface(self) -> Interface:
+        """Their signature."""
+        return self.first.source.interface
+
+    @property
+    def tc(self) -> str:
+        """What they compute, as text."""
+        return self.first.source.tc
+
+    def definition(self) -> CheckedDef:
+        """What they compute, from that text."""
+        return check(parse(self.tc), sizes=self.interface.sizes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A region's kernel and the values it is connected to."""
+    """A region's kernels and the values they are connected to."""
 
-    kernel: CompiledKernel
+    kernels: Kernels
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
-
-    def definition(self) -> CheckedDef:
-        """What the kernel computes, from its text."""
-        return check(parse(self.kernel.source.tc), sizes=self.kernel.source.interface.sizes)
 
 
 def compile_cached(
@@ -68,8 +119,8 @@ def compile_cached(
     options: MappingOptions,
     store: Store,
     fixed: Mapping[str, int] | None = None,
-) -> CompiledKernel:
-    """The kernel of a definition, from the cache if it was compiled before.
+) -> CompiledKernel[KernelSource]:
+    """The CPU's kernel of a definition, from the cache if it was compiled before.
 
     Args:
         checked: The definition.
@@ -83,17 +134,76 @@ def compile_cached(
         UnsupportedError: The target cannot do it.
         OptionError: A fixed size is no size of the definition.
     """
+    key, record = _record(checked, interface, hint, options, None, store, fixed)
+    return _cpu_kernel(key, record)
+
+
+def compile_cuda_cached(
+    checked: CheckedDef,
+    interface: Interface,
+    hint: str,
+    options: MappingOptions,
+    cuda: CudaOptions,
+    store: Store,
+    fixed: Mapping[str, int] | None = None,
+) -> CompiledKernel[CudaSource]:
+    """The same for GPUs, with knobs of their own."""
+    key, record = _record(checked, interface, hint, options, cuda, store, fixed)
+    return _cuda_kernel(key, record)
+
+
+def compile_targets(
+    checked: CheckedDef,
+    interface: Interface,
+    hint: str,
+    options: OptimizeOptions,
+    store: Store,
+) -> Kernels:
+    """A kernel for each target; one that is for the CPU alone is better than none.
+
+    Raises:
+        UnsupportedError: There is none for the CPU, or for the only target.
+    """
+    without_cuda, cpu, cuda = "", None, None
+    if "cpu" in options.targets:
+        cpu = compile_cached(checked, interface, hint, options.mapping, store)
+    if "cuda" in options.targets:
+        knobs = options.mapping, options.cuda
+        try:
+            cuda = compile_cuda_cached(checked, interface, hint, *knobs, store)
+        except UnsupportedError as error:
+            if cpu is None:
+                raise
+            without_cuda = str(error)
+    return Kernels(cpu, cuda, without_cuda)
+
+
+def _record(
+    checked: CheckedDef,
+    interface: Interface,
+    hint: str,
+    options: MappingOptions,
+    cuda: CudaOptions | None,
+    store: Store,
+    fixed: Mapping[str, int] | None,
+) -> tuple[str, Record]:
+    """The key and the record of a kernel, which is made if there is none."""
     signature = interface_to_json(with_fixed_interface(interface, fixed or {}))
-    key = key_of(checked.definition, signature, hint, options.to_json(), tool_digest())
+    target = () if cuda is None else ("cuda", str(cuda))
+    key = key_of(checked.definition, signature, hint, options.to_json(), *target, tool_digest())
     record = store.get(KIND, key)
     if record is None:
+        text = str(checked.definition)
         try:
-            kernel = WORKER.compile(str(checked.definition), interface, hint, options, fixed)
+            kernel = WORKER.compile(text, interface, hint, options, fixed, cuda)
         except UnsupportedError as error:
             store.put(KIND, key, {"refused": str(error)})
             raise
+        source = kernel.source
         record = {
-            "source": source_to_json(kernel.source),
+            "source": source_to_json(source)
+            if isinstance(source, KernelSource)
+            else cuda_source_to_json(source),
             "proof": kernel.proof,
             "tree": kernel.tree,
             "mapped": kernel.mapped,
@@ -101,24 +211,42 @@ def compile_cached(
         store.put(KIND, key, record)
     if "refused" in record:
         raise UnsupportedError(record["refused"])
-    return _from_record(key, record)
+    return key, record
 
 
-def dump(kernel: CompiledKernel) -> None:
+def dump(kernels: Kernels) -> None:
     """Write what each stage made of a definition where ``TCFUSE_DUMP`` says."""
     switches = current()
-    switches.dump(2, "tc", kernel.name, kernel.source.tc)
-    switches.dump(4, "tree", kernel.name, kernel.tree)
-    switches.dump(5, "mapped", kernel.name, kernel.mapped)
-    switches.dump(7, "cpp", kernel.name, kernel.source.text)
+    for kernel, prefix, suffix in ((kernels.cpu, "", "cpp"), (kernels.cuda, "cuda-", "cu")):
+        if kernel is None:
+            continue
+        if kernel is kernels.first:
+            switches.dump(2, "tc", kernel.name, kernel.source.tc)
+        switches.dump(4, f"{prefix}tree", kernel.name, kernel.tree)
+        switches.dump(5, f"{prefix}mapped", kernel.name, kernel.mapped)
+        switches.dump(7, suffix, kernel.name, kernel.source.text)
 
 
-def recall_kernel(store: Store, key: str) -> CompiledKernel | None:
-    """The kernel of that key, if the cache still has it."""
-    record = store.get(KIND, key)
-    return None if record is None or "refused" in record else _from_record(key, record)
+def recall_kernels(
+    store: Store, cpu: str | None, cuda: str | None, without_cuda: str
+) -> Kernels | None:
+    """The kernels of those keys, if the cache still has them."""
+    keys = [key for key in (cpu, cuda) if key is not None]
+    records = {key: store.get(KIND, key) for key in keys}
+    if any(record is None or "refused" in record for record in records.values()):
+        return None
+    return Kernels(
+        None if cpu is None else _cpu_kernel(cpu, records[cpu] or {}),
+        None if cuda is None else _cuda_kernel(cuda, records[cuda] or {}),
+        without_cuda,
+    )
 
 
-def _from_record(key: str, record: Record) -> CompiledKernel:
+def _cpu_kernel(key: str, record: Record) -> CompiledKernel[KernelSource]:
     source = source_from_json(record["source"])
+    return CompiledKernel(key, source, record["proof"], record["tree"], record["mapped"])
+
+
+def _cuda_kernel(key: str, record: Record) -> CompiledKernel[CudaSource]:
+    source = cuda_source_from_json(record["source"])
     return CompiledKernel(key, source, record["proof"], record["tree"], record["mapped"])

@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.plan import FusionGroup
-from tcfuse.kernels import Compiled, recall_kernel
+from tcfuse.kernels import Compiled, recall_kernels
 from tcfuse.ort.subgraph import constant_of
 from tcfuse.store import Record, Store, key_of, tool_digest
 from tcfuse.tc.compose import ComposeError
@@ -44,7 +44,9 @@ def remembered(
         store.put(KIND, key, {"refused": str(error)})
         raise
     record = {
-        "kernel": made.kernel.key,
+        "cpu": made.kernels.cpu and made.kernels.cpu.key,
+        "cuda": made.kernels.cuda and made.kernels.cuda.key,
+        "without_cuda": made.kernels.without_cuda,
         "inputs": [group.inputs.index(value) for value in made.inputs],
         "outputs": [group.outputs.index(value) for value in made.outputs],
     }
@@ -53,16 +55,16 @@ def remembered(
 
 
 def _recall(store: Store, record: Record, group: FusionGroup) -> Compiled | None:
-    """What a record says about ``group``; ``None`` when its kernel is gone."""
+    """What a record says about ``group``; ``None`` when a kernel is gone."""
     if "node" in record:
         raise ComposeError(record["refused"], group.nodes[record["node"]])
     if "refused" in record:
         raise UnsupportedError(record["refused"])
-    kernel = recall_kernel(store, record["kernel"])
-    if kernel is None:
+    kernels = recall_kernels(*(store, record["cpu"], record["cuda"]), record["without_cuda"])
+    if kernels is None:
         return None
     inputs = tuple(group.inputs[k] for k in record["inputs"])
-    return Compiled(kernel, inputs, tuple(group.outputs[k] for k in record["outputs"]))
+    return Compiled(kernels, inputs, tuple(group.outputs[k] for k in record["outputs"]))
 
 
 def region_key(group: FusionGroup, model: ir.Model, *options: str) -> str:

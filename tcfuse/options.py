@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
 from tcfuse.knob import check_knobs, knob, knobs_of
 
-TARGETS = ("cpu",)
+TARGETS = ("cpu", "cuda")
+AUTO = "auto"
 NUMERICS = ("strict", "default", "fast")
 FUSION = ("preserve", "max", "min")
 DEEP = 64  # more loops than any kernel has
@@ -194,7 +196,10 @@ class OptimizeOptions:
     """How one model is optimized; the names are those of the flags.
 
     Attributes:
-        target: Machine the kernels are for.
+        target: Machines the kernels are for, with commas between; ``auto`` is ``cpu,cuda``
+            where there is a GPU and a compiler for it, else ``cpu`` (``targeting``).
+        cuda_arch: GPUs that machine code is made for, with commas between; empty for the common
+            ones.  Newer ones compile the PTX of the newest of them when they load it.
         numerics: ``strict`` keeps every cast and the order of operations, ``default`` is never
             further from the exact answer than the original, ``fast`` may reassociate freely.
         verify: Run every kernel against the original operators.
@@ -202,22 +207,41 @@ class OptimizeOptions:
         dim: Number that each size name of the model stands for in measurements.
         input_shapes: Shape of each input in measurements.
         mapping: Knobs of every kernel.
+        cuda: More knobs of kernels for GPUs.
     """
 
-    target: str = "cpu"
+    target: str = AUTO
+    cuda_arch: str = ""
     numerics: str = "default"
     verify: bool = True
     gate: bool = True
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     mapping: MappingOptions = field(default_factory=MappingOptions)
+    cuda: CudaOptions = field(default_factory=CudaOptions)
 
     def __post_init__(self) -> None:
-        _among("target", self.target, TARGETS)
+        for target in self.targets:
+            _among("target", target, (*TARGETS, AUTO, ",".join(TARGETS)))
+        if AUTO in self.targets and self.target != AUTO:
+            raise OptionError(
+                f"target {self.target!r}: {AUTO} chooses targets, name none with it"
+            )
         _among("numerics", self.numerics, NUMERICS)
         for name, size in self.dim.items():
             if size < 0:
                 raise OptionError(f"size {name} is {size}; a size is not negative")
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Each target once, in the order of ``TARGETS``; ``auto`` until it is resolved."""
+        names = dict.fromkeys(name.strip() for name in self.target.split(","))
+        return tuple(sorted(names, key=lambda n: TARGETS.index(n) if n in TARGETS else -1))
+
+    def of_kernels(self) -> tuple[str, ...]:
+        """Everything that determines the source of kernels, as text."""
+        knobs = self.mapping.to_json()
+        return (knobs, self.target, str(self.cuda)) if "cuda" in self.targets else (knobs,)
 
     @classmethod
     def of(cls, **values: Any) -> OptimizeOptions:

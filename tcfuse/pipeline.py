@@ -15,21 +15,23 @@ import onnx_ir as ir
 
 from tcfuse import debug
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
+from tcfuse.building import build_all, code_for_gpus, shared_library
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import rewrite
-from tcfuse.kernels import Compiled, compile_cached, dump
+from tcfuse.kernels import Compiled, compile_targets, dump
 from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
 from tcfuse.result import Result, Source, given
 from tcfuse.store import Store
+from tcfuse.targeting import resolved
 from tcfuse.tc.compose import ComposeError, compose
 from tcfuse.tc.sema import check
-from tcfuse.trial import Trial, build_all, gate_all, shared_library, verify_all
+from tcfuse.trial import Trial, gate_all, verify_all
 
 Progress: TypeAlias = Callable[[str], object]
 _SILENT: Progress = str  # shows nothing
@@ -57,26 +59,26 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
         OptionError: An option is not known, or names what the model does not have.
         ToolchainError: There is no compiler, or it failed.
     """
-    run = Run(OptimizeOptions.of(**options), Store.default(), progress)
+    run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     wishes = Wishes(run.options.dim, run.options.input_shapes)
     path = Path(source) if isinstance(source, str | Path) else None
     model, plans, tried = _compile_model(source, run)
     wishes.check(model)
     judgement = _judge(model, path, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
-    library = shared_library(kept, run.options.numerics, run.store) if kept else None
+    library = shared_library(kept, run.options, run.store, judgement.standby) if kept else None
     fused = rewrite(model, [a.replacement() for a in kept]) if kept else given(source)
-    told = report(str(path or ""), run.options, plans, tried, judgement)
+    code = code_for_gpus(kept, run.options, run.store)
+    told = report(str(path or ""), run.options, plans, tried, judgement, code)
     return Result(fused, library, told, path)
 
 
 def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
-    run = Run(OptimizeOptions.of(**options), Store.default(), progress)
+    run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     _, plans, tried = _compile_model(source, run)
     path = str(source) if isinstance(source, str | Path) else ""
-    kept = Judgement(frozenset(attempt.name for attempt in tried if attempt.name))
-    return report(path, run.options, plans, tried, kept)
+    return report(path, run.options, plans, tried, Judgement.of(tried), {})
 
 
 def _compile_model(
@@ -106,7 +108,7 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
     Raises:
         ComposeError: A node is in the way; the rest may work without it.
     """
-    key = region_key(group, model, run.options.mapping.to_json(), suffix)
+    key = region_key(group, model, *run.options.of_kernels(), suffix)
     try:
         compiled = remembered(run.store, key, group, lambda: _stages(group, model, run, suffix))
     except ComposeError:
@@ -115,17 +117,17 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
         return Attempt(group, reason=str(error))
     except Exception as error:  # the one border where a fault of ours costs a region, not a run
         return Attempt(group, reason=internal_error(group, error))
-    dump(compiled.kernel)
+    dump(compiled.kernels)
     return Attempt(group, compiled)
 
 
 def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compiled:
-    """From a group of nodes to a kernel."""
+    """From a group of nodes to its kernels."""
     composed = compose(group, model.opset_imports, run.options.numerics)
     checked = check(composed.definition, sizes=composed.interface.sizes)
-    hint = f"{composed.definition.name}{suffix}"
-    kernel = compile_cached(checked, composed.interface, hint, run.options.mapping, run.store)
-    return Compiled(kernel, composed.inputs, composed.outputs)
+    named = composed.interface, f"{composed.definition.name}{suffix}"
+    kernels = compile_targets(checked, *named, run.options, run.store)
+    return Compiled(kernels, composed.inputs, composed.outputs)
 
 
 def _judge(
@@ -133,16 +135,16 @@ def _judge(
 ) -> Judgement:
     """Verify, then time; what is wrong or does not pay goes."""
     working = [attempt for attempt in tried if attempt.compiled is not None]
-    judgement = Judgement(frozenset(attempt.name for attempt in working))
+    judgement = Judgement.of(working)
     run.progress(f"building {len(judgement.kept)} kernels")
-    library, broken = build_all(working, run.options.numerics, run.store)
+    library, broken = build_all(working, run.options, run.store)
     judgement = judgement.without(broken)
-    if library is None:
+    if library is None or "cpu" not in run.options.targets:
         return judgement
     trial = Trial(model, path, working, library, run.store).only(judgement.kept)
     if run.options.verify or debug.current().verify > 1:
         judgement = judgement.after_verification(verify_all(trial, run.progress))
     if run.options.gate and judgement.kept:
-        gated = gate_all(trial.only(judgement.kept), wishes, run.progress)
-        judgement = judgement.after_gate(gated)
+        trial = trial.only(judgement.kept)
+        judgement = judgement.after_gate(gate_all(trial, wishes, run.progress), trial.on_gpus)
     return judgement

@@ -18,32 +18,28 @@ from typing import Any
 import onnx_ir as ir
 
 from tcfuse.attempt import Attempt
-from tcfuse.debug import current
-from tcfuse.errors import ToolchainError
 from tcfuse.graph.rewrite import rewrite
 from tcfuse.kernels import Compiled
 from tcfuse.ort.gate import gate
 from tcfuse.ort.inference import runtime
-from tcfuse.ort.library import build_library
 from tcfuse.ort.model_feeds import Wishes, shape_guesses
 from tcfuse.ort.stage import GateResult, Stage
 from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.store import Store, key_of, tool_digest
-from tcfuse.targets.compilers import find_compiler
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Kernels and the model they may go into.
+    """Kernels for the CPU and the model they may go into.
 
     Attributes:
         model: The model before, as it was loaded.
         path: Its file, if it has one; what ONNX Runtime would run without us.
-        attempts: Regions with a kernel.
+        attempts: Regions with such a kernel.
         library: Holds all kernels.
     """
 
@@ -61,6 +57,11 @@ class Trial:
                 first.setdefault(attempt.name, attempt.compiled)
         return first
 
+    @property
+    def on_gpus(self) -> frozenset[str]:
+        """Names of those operators that have a kernel for GPUs too."""
+        return frozenset(attempt.name for attempt in self.attempts if attempt.on_gpus)
+
     def only(self, names: frozenset[str]) -> Trial:
         """The same trial with those kernels."""
         return replace(self, attempts=[a for a in self.attempts if a.name in names])
@@ -70,43 +71,6 @@ class Trial:
         return rewrite(self.model, [a.replacement() for a in self.attempts if a.name in names])
 
 
-def shared_library(attempts: Sequence[Attempt], numerics: str, store: Store) -> Path:
-    """The library of those regions' kernels, in the cache; ``strict`` contracts nothing."""
-    contract = "off" if numerics == "strict" else "fast"
-    unique = {a.name: a.compiled.kernel for a in attempts if a.compiled is not None}
-    key = key_of(sorted(k.key for k in unique.values()), contract, current().cxx, tool_digest())
-    path = store.root / "libraries" / key[:2] / f"{key}.so"
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        build_library([k.source for k in unique.values()], path, contract=contract)
-    return path
-
-
-def build_all(
-    attempts: Sequence[Attempt], numerics: str, store: Store
-) -> tuple[Path | None, dict[str, str]]:
-    """One library of all kernels, or of those that compile; the reason for each other.
-
-    Raises:
-        ToolchainError: There is no compiler.
-    """
-    if not attempts:
-        return None, {}
-    try:
-        return shared_library(attempts, numerics, store), {}
-    except ToolchainError:
-        find_compiler(current().cxx)  # without one no kernel is to blame
-    broken: dict[str, str] = {}
-    for name, alone in {attempt.name: attempt for attempt in attempts}.items():
-        try:
-            shared_library([alone], numerics, store)
-        except ToolchainError as error:
-            log.warning("%s does not compile: %s", name, error.output or error)
-            broken[name] = f"does not compile: {' '.join(str(error).split())[:300]}"
-    working = [attempt for attempt in attempts if attempt.name not in broken]
-    return (shared_library(working, numerics, store) if working else None), broken
-
-
 def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Verification]:
     """Run every kernel against its original; from the store where that was done before."""
     found: dict[str, Verification] = {}
@@ -114,8 +78,8 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
     model: ir.Model | None = None
     kernels = trial.kernels()
     for count, (name, compiled) in enumerate(kernels.items(), 1):
-        interface = compiled.kernel.source.interface
-        key = key_of(compiled.kernel.key, runtime().__version__, tool_digest())
+        kernels_of = compiled.kernels
+        key = key_of(kernels_of.key, runtime().__version__, tool_digest())
         record = trial.store.get("verifications", key)
         if record is None:
             progress(f"verifying kernel {count} of {len(kernels)}")
@@ -123,7 +87,11 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
                 model = trial.build(frozenset(kernels))
                 nodes = one_of_each(model)
             subject = Subject(
-                model, nodes[name], trial.library, compiled.definition(), interface
+                model,
+                nodes[name],
+                trial.library,
+                kernels_of.definition(),
+                kernels_of.interface,
             )
             try:
                 record = asdict(verify_kernel(subject))
@@ -143,7 +111,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
     kernels = trial.kernels()
     key = key_of(
         structure(trial.model),
-        [a.compiled.kernel.key for a in trial.attempts if a.compiled is not None],
+        [a.compiled.kernels.key for a in trial.attempts if a.compiled is not None],
         guesses,
         machine(),
         runtime().__version__,
@@ -161,7 +129,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
         build=trial.build,
         library=trial.library,
         fused=fused,
-        kernels={n: (nodes[n], c.kernel.source.interface) for n, c in kernels.items()},
+        kernels={n: (nodes[n], c.kernels.interface) for n, c in kernels.items()},
         guesses=guesses,
     )
     result = gate(stage)

@@ -114,7 +114,8 @@ def test_the_documented_table_is_that_of_the_fields(request: pytest.FixtureReque
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"target": "metal"}, "no target 'metal'; targets are cpu"),
+        ({"target": "metal"}, "no target 'metal'; targets are cpu, cuda, auto, cpu,cuda"),
+        ({"target": "cpu,auto"}, "auto chooses targets, name none with it"),
         ({"numerics": "sloppy"}, "values of numerics are strict, default, fast"),
         ({"gates": True}, "no option 'gates'; options are target"),
         ({"dim": {"N": -1}}, "a size is not negative"),

@@ -94,7 +94,7 @@ def test_a_warm_run_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
         raise AssertionError("compiled again")
 
     monkeypatch.setattr("tcfuse.isolation.Worker.compile", fail)
-    monkeypatch.setattr("tcfuse.trial.build_library", fail)
+    monkeypatch.setattr("tcfuse.building.build_library", fail)
     monkeypatch.setattr("tcfuse.trial.verify_kernel", fail)
     warm = optimize(model("softmax"), gate=False)
     assert warm.report.regions == cold.report.regions
@@ -118,7 +118,7 @@ def test_a_region_that_fails_is_left_alone(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("tcfuse.pipeline.compile_cached", fail)
+    monkeypatch.setattr("tcfuse.kernels.compile_cached", fail)
     original = model("gelu")
     result = optimize(original, gate=False)
     assert [region.reason for region in result.report.regions] == [reason]
@@ -137,7 +137,7 @@ def test_a_kernel_that_does_not_compile_costs_its_region_only(monkeypatch: pytes
         damaged = replace(kernel.source, text="this is no C++")
         return replace(kernel, source=damaged, key=f"damaged {kernel.key}")
 
-    monkeypatch.setattr("tcfuse.pipeline.compile_cached", damage)
+    monkeypatch.setattr("tcfuse.kernels.compile_cached", damage)
     original = model("attention")
     result = optimize(original, gate=False)
     reasons = {region.reason.partition(":")[0] for region in result.report.regions}

@@ -44,6 +44,7 @@ def add_to(app: typer.Typer) -> None:
         "tcfuse optimize bert.onnx -o fast.onnx --dim batch=8 --dim seq=128",
         "tcfuse optimize net.onnx --input-shapes x:1,3,224,224 --report-json report.json",
         "tcfuse optimize net.onnx --fusion max --tile 32,128",
+        "tcfuse optimize net.onnx --target cpu,cuda --cuda-arch sm_90",
     )
     app.command(epilog=epilog)(with_knobs(optimize))
     epilog = examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v")
@@ -57,6 +58,7 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog=epilog)(bench)
     epilog = examples(
         "tcfuse show --stage proof layers.tc --kernel softmax",
+        "tcfuse show --stage source --target cuda layers.tc",
         "tcfuse show --stage source --kernel softmax_3f2a91c0 model.tcfuse.onnx",
     )
     app.command(epilog=epilog)(show)
@@ -68,7 +70,19 @@ def optimize(
         Path | None,
         typer.Option("-o", "--output", metavar="OUT.onnx", help="Default: MODEL.tcfuse.onnx."),
     ] = None,
-    target: Annotated[str, typer.Option(metavar="cpu", help="Machine to compile for.")] = "cpu",
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|cpu|cuda|cpu,cuda",
+            help="Machines to compile for; auto adds cuda where there is a GPU and NVRTC.",
+        ),
+    ] = "auto",
+    cuda_arch: Annotated[
+        str,
+        typer.Option(
+            metavar="sm_80,sm_90", help="GPUs to make machine code for; default: common ones."
+        ),
+    ] = "",
     gate: Annotated[bool, typer.Option(help="Give back what does not pay.")] = True,
     verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
     dim: Dim = None,
@@ -93,7 +107,8 @@ def optimize(
 
     _log(verbose)
     order = Order(model, output, require_gain, report_json, quiet)
-    options = {"target": target, "gate": gate, "verify": verify, "mapping": mapping}
+    options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
+    options["mapping"] = mapping
     if numerics is not None:
         options["numerics"] = numerics
     return run(order, options, dim or [], input_shapes or [])
@@ -140,11 +155,14 @@ def show(
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="Default: every kernel.")
     ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="cpu|cuda", help="Whose kernels; default: the CPU's.")
+    ] = None,
 ) -> int:
     """Print a kernel as text: its formula, schedule tree, mapping or source."""
     from tcfuse.commands.show import run
 
-    return run(model, stage, kernel)
+    return run(model, stage, kernel, target)
 
 
 def _log(verbose: int) -> None:

@@ -74,7 +74,7 @@ def print_report(report: Report, target: Path) -> None:
     rows: dict[tuple[str, str, str], list[RegionReport]] = {}
     for region in report.regions:
         nodes = describe(region.nodes)
-        outcome = "kept" if region.kept else region.reason
+        outcome = outcome_of(region)
         rows.setdefault((region.name or "-", nodes, outcome), []).append(region)
     if rows:
         header = ("kernel", "times", "operators", "error", "speedup", "outcome")
@@ -93,6 +93,14 @@ def summary(report: Report) -> str:
     if report.speedup is not None:
         text += f", {report.speedup:.2f} times as fast (spread {report.spread or 0.0:.0%})"
     return text
+
+
+def outcome_of(region: RegionReport) -> str:
+    """Whether a region was kept, and for what not."""
+    if not region.kept:
+        return region.reason
+    without = [f"; not for {target}: {why}" for target, why in region.left_out.items()]
+    return f"kept for {', '.join(region.targets)}" + "".join(without) if without else "kept"
 
 
 def describe(nodes: tuple[str, ...], most: int = 6) -> str:

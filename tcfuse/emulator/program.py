@@ -15,7 +15,6 @@ from tcfuse.emulator.launches import (
     Run,
 )
 from tcfuse.emulator.lines import Lines, shared_variables
-from tcfuse.emulator.memory import ALIGNMENT
 from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN, NativeLibrary
 from tcfuse.targets.toolchain import Toolchain
 
@@ -101,11 +100,7 @@ class Program:
             return launches.launch(symbol, grid, block, shared_bytes, seed, limit_s)
 
     def launches(
-        self,
-        args: Sequence[Argument],
-        names: Sequence[str],
-        flags: Sequence[int],
-        alignment: int = ALIGNMENT,
+        self, args: Sequence[Argument], names: Sequence[str], flags: Sequence[int]
     ) -> Launches:
         """Launches with the same arguments, which reports call by names.
 
@@ -113,6 +108,5 @@ class Program:
             args: As for ``run``.
             names: Of the arguments.
             flags: Of each, a sum of those in ``native_interface``.
-            alignment: What the addresses of arrays are multiples of, but not of more.
         """
-        return Launches(self._loaded, args, names, flags, alignment)
+        return Launches(self._loaded, args, names, flags)

@@ -25,6 +25,7 @@ from tcfuse.options import MappingOptions
 from tcfuse.ort.library import build_library
 from tcfuse.ort.operators import Naming
 from tcfuse.ort.writer import write_model
+from tcfuse.targets.base import KernelSource
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.checked import CheckedDef
 
@@ -160,9 +161,9 @@ def operator_names(definitions: Sequence[str], options: BuildOptions) -> dict[st
 
 def _compile(
     definitions: Sequence[CheckedDef], options: BuildOptions, show: Show
-) -> tuple[dict[str, CompiledKernel], dict[str, str]]:
+) -> tuple[dict[str, CompiledKernel[KernelSource]], dict[str, str]]:
     """Kernels by definition, and reasons for those that have none."""
-    kernels: dict[str, CompiledKernel] = {}
+    kernels: dict[str, CompiledKernel[KernelSource]] = {}
     failed: dict[str, str] = {}
     for count, checked in enumerate(definitions, 1):
         name = checked.definition.name

@@ -6,11 +6,20 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
-from tcfuse.kernels import CompiledKernel, compile_cached, dump
+from tcfuse.interface import Interface
+from tcfuse.kernels import (
+    CompiledKernel,
+    Kernels,
+    compile_cached,
+    compile_cuda_cached,
+    dump,
+)
 from tcfuse.options import MappingOptions
 from tcfuse.ort.direct import DirectBuild, DirectKernel
 from tcfuse.store import Store
+from tcfuse.targets.base import CudaSource, KernelSource
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.kernel_form import kernel_form
 from tcfuse.tc.sema import check
@@ -45,8 +54,8 @@ def fixes_in_text(options: MappingOptions) -> bool:
 
 def compile_definition(
     checked: CheckedDef, options: MappingOptions, sizes: Mapping[str, int] | None = None
-) -> CompiledKernel:
-    """The kernel of any checked definition, from the cache if it was compiled before.
+) -> CompiledKernel[KernelSource]:
+    """The CPU's kernel of any checked definition, from the cache if it was compiled before.
 
     Args:
         checked: The definition, checked with ``affine=False``.
@@ -57,20 +66,40 @@ def compile_definition(
         UnsupportedError: It is beyond the compiler; the sentence names the definition.
     """
     name = checked.definition.name
-    if not checked.outputs:
-        raise UnsupportedError(f"{name}: it returns nothing, so there is nothing to compute")
     try:
-        form = kernel_form(checked)
-        ready = check(form.definition, sizes=form.interface.sizes)
-        known = form.interface.sizes
-        fixed = {n: v for n, v in (sizes or {}).items() if n in known}
+        ready, interface = _ready(checked)
+        fixed = {n: v for n, v in (sizes or {}).items() if n in interface.sizes}
         with _WORKER:
             store = Store.default()
-            kernel = compile_cached(ready, form.interface, name, options, store, fixed)
+            kernel = compile_cached(ready, interface, name, options, store, fixed)
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: {error}") from None
-    dump(kernel)
+    dump(Kernels(kernel))
     return kernel
+
+
+def compile_cuda_definition(
+    checked: CheckedDef, options: MappingOptions, cuda: CudaOptions
+) -> CompiledKernel[CudaSource]:
+    """The same for GPUs, with knobs of their own."""
+    name = checked.definition.name
+    try:
+        ready, interface = _ready(checked)
+        with _WORKER:
+            store = Store.default()
+            kernel = compile_cuda_cached(ready, interface, name, options, cuda, store)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"{name}: {error}") from None
+    dump(Kernels(cuda=kernel))
+    return kernel
+
+
+def _ready(checked: CheckedDef) -> tuple[CheckedDef, Interface]:
+    """A definition in the form that targets take, and its signature."""
+    if not checked.outputs:
+        raise UnsupportedError("it returns nothing, so there is nothing to compute")
+    form = kernel_form(checked)
+    return check(form.definition, sizes=form.interface.sizes), form.interface
 
 
 def contract_of(options: MappingOptions) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tcfuse.interface import Port
 from tcfuse.kernels import CompiledKernel
+from tcfuse.targets.base import KernelSource
 from tcfuse.tc.checked import CheckedDef
 
 
@@ -24,7 +25,7 @@ class Operator:
     name: str
     domain: str
     checked: CheckedDef
-    kernel: CompiledKernel
+    kernel: CompiledKernel[KernelSource]
 
     @property
     def inputs(self) -> tuple[Port, ...]:

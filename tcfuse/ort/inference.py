@@ -71,7 +71,8 @@ def open_session(
     options.graph_optimization_level = (
         levels.ORT_ENABLE_ALL if optimized else levels.ORT_DISABLE_ALL
     )
-    for key, value in {"session.intra_op.allow_spinning": "0", **(settings or {})}.items():
+    fixed = {"session.intra_op.allow_spinning": "0", "tcfuse.cuda": "0"}
+    for key, value in {**fixed, **(settings or {})}.items():
         options.add_session_config_entry(key, value)
     if library is not None:
         options.register_custom_ops_library(str(library.resolve()))

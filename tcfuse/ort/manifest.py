@@ -29,6 +29,10 @@ class RegionReport:
         tc: Its Tensor Comprehension.
         proof: What was proved about it.
         interface: Its signature (``ort.record``).
+        targets: Machines that it runs on.
+        left_out: Why it does not run on another one that was asked for.
+        cuda: Its code for GPUs: ``images``, ``resources`` of each kernel function and
+            architecture (``targets.resources``), ``warnings``.
         measured: Errors against float64 and times, by name.
     """
 
@@ -39,6 +43,9 @@ class RegionReport:
     tc: str = ""
     proof: str = ""
     interface: dict[str, Any] | None = None
+    targets: tuple[str, ...] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    cuda: dict[str, Any] | None = None
     measured: dict[str, float] = field(default_factory=dict)
 
 
@@ -90,15 +97,18 @@ class Report:
             record = json.loads(text)
             if record.pop("format") != FORMAT:
                 raise InputError("the manifest has another format; optimize the model again")
-            regions = tuple(
-                RegionReport(**{**region, "nodes": tuple(region["nodes"])})
-                for region in record.pop("regions")
-            )
+            regions = tuple(_region(region) for region in record.pop("regions"))
             rejections = tuple((node, reason) for node, reason in record.pop("rejections"))
             notes = tuple(record.pop("notes"))
             return cls(regions=regions, rejections=rejections, notes=notes, **record)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"the manifest cannot be read: {error}") from None
+
+
+def _region(record: dict[str, Any]) -> RegionReport:
+    """One region; JSON has lists for tuples."""
+    nodes, targets = tuple(record["nodes"]), tuple(record["targets"])
+    return RegionReport(**{**record, "nodes": nodes, "targets": targets})
 
 
 def manifest_path(model: Path) -> Path:

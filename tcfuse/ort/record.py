@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 from tcfuse.errors import InputError
-from tcfuse.targets.base import Interface, KernelSource, Phase, Port
+from tcfuse.targets.base import (
+    CudaPhase,
+    CudaSource,
+    Interface,
+    KernelSource,
+    Launch,
+    Phase,
+    Port,
+)
 from tcfuse.types import DType, TensorType
 
 Json: TypeAlias = dict[str, Any]
@@ -65,6 +74,33 @@ def source_from_json(record: Json) -> KernelSource:
         shared_bytes=record["shared_bytes"],
         local_bytes=record["local_bytes"],
         tc=record["tc"],
+    )
+
+
+def cuda_source_to_json(source: CudaSource) -> Json:
+    """A kernel for GPUs as JSON; ``cuda_source_from_json`` reads it back."""
+    return {
+        "name": source.name,
+        "text": source.text,
+        "interface": interface_to_json(source.interface),
+        "phases": [[asdict(launch) for launch in phase.launches] for phase in source.phases],
+        "scratch_bytes": source.scratch_bytes,
+        "tc": source.tc,
+        "contract": source.contract,
+    }
+
+
+def cuda_source_from_json(record: Json) -> CudaSource:
+    """The kernel for GPUs that a record describes."""
+    phases = (tuple(Launch(**launch) for launch in launches) for launches in record["phases"])
+    return CudaSource(
+        name=record["name"],
+        text=record["text"],
+        interface=interface_from_json(record["interface"]),
+        phases=tuple(CudaPhase(launches) for launches in phases),
+        scratch_bytes=record["scratch_bytes"],
+        tc=record["tc"],
+        contract=record["contract"],
     )
 
 

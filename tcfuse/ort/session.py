@@ -22,6 +22,7 @@ from tcfuse.ort.timing import Ratio, bind, interleave
 REGISTERED = (
     "tcfuse.library"  # the session entry that says which library its operators are from
 )
+CUDA_PROVIDERS = {"CUDAExecutionProvider", "CudaPluginExecutionProvider"}
 
 
 def session_options(
@@ -36,8 +37,9 @@ def session_options(
         model_path: The optimized model.
         sess_options: Options to add the kernels to; new ones when there are none.
         entries: Session configuration entries to set first: ``tcfuse.disable`` names operators
-            (separated by commas, ``*`` for all) that the original operators run instead, and
-            ``tcfuse.level`` (``v2``, ``v3``) is the highest instruction set to use.
+            (separated by commas, ``*`` for all) that the original operators run instead,
+            ``tcfuse.level`` (``v2``, ``v3``) is the highest instruction set to use, and
+            ``tcfuse.cuda=0`` leaves GPUs alone, for sessions without a CUDA provider.
 
     Raises:
         InputError: ONNX Runtime is not installed, the options hold another model's kernels, or
@@ -77,8 +79,10 @@ def session(
     ort = runtime()
     if not Path(path).is_file():
         raise InputError(f"{path}: there is no such file")
-    options = session_options(path, sess_options)
     chosen = ["CPUExecutionProvider"] if providers is None else list(providers)
+    names = {p if isinstance(p, str) else p[0] for p in chosen}
+    gpus = {} if names & CUDA_PROVIDERS else {"tcfuse.cuda": "0"}
+    options = session_options(path, sess_options, entries=gpus)
     return ort.InferenceSession(str(path), options, providers=chosen, **arguments)
 
 

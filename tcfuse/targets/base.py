@@ -99,7 +99,7 @@ class CudaSource:
 class KernelTexts:
     """A kernel with what the stages on the way to it said, as text."""
 
-    source: KernelSource
+    source: KernelSource | CudaSource
     proof: str
     tree: str
     mapped: str

@@ -58,7 +58,7 @@ typedef struct {
                                           * altogether when there is no kernel for the CPU */
   const TcfCuda *cuda;                   /* NULL: there is no kernel for GPUs */
   int standby; /* the CPU's kernel does not pay; it is there for sessions on the CPU of a machine
-                * that has a GPU, whose operators need a kernel for every provider */
+                * that has a GPU: an operator that is registered needs a kernel there too */
 
   /* For shape inference: the size an output dimension is (or -1), and the sizes it depends on
    * as a bit set; bit 63 says that it depends on one that has no bit. */

@@ -129,13 +129,27 @@ static int listed(const char *list, const char *name) {
   return 0;
 }
 
-/* Add what serves region `k`: for GPUs under each provider's name, for the CPU at `level`. */
+/* Whether a GPU of this machine can run the region. */
+static int runs_on_gpus(const TcfRegion *region) {
+  return tcf_gpu && region->cuda && tcf_gpu->serves(region);
+}
+
+/* Whether this machine has a GPU for this library. */
+static int has_gpus(void) {
+  for (int k = 0; k < tcf_n_regions; k++)
+    if (runs_on_gpus(&tcf_regions[k])) return 1;
+  return 0;
+}
+
+/* Add what serves region `k`: for GPUs under each provider's name, for the CPU at `level`.  Where
+ * there is a GPU, a region that it cannot run is left to ONNX Runtime, which has its operators on
+ * the GPU: a kernel for the CPU would have tensors copied to and fro. */
 static OrtStatus *add_region(OrtCustomOpDomain *domain, int k, int level, int gpus) {
   const TcfRegion *region = &tcf_regions[k];
-  gpus = gpus && region->cuda && tcf_gpu->serves(region);
+  if (gpus ? !runs_on_gpus(region) : region->standby) return NULL;
   for (int p = 0; gpus && p < TCF_N_GPU_PROVIDERS; p++)
     TCF_TRY(ORT(CustomOpDomain_Add)(domain, &tcf_gpu_ops[p * tcf_n_regions + k].abi));
-  if (level < 0 || !region->loops || (region->standby && !gpus)) return NULL;
+  if (level < 0 || !region->loops) return NULL;
   return ORT(CustomOpDomain_Add)(domain, &tcf_ops[level * tcf_n_regions + k].abi);
 }
 
@@ -156,7 +170,7 @@ static OrtStatus *register_ops(OrtSessionOptions *options, const OrtApiBase *bas
   TCF_TRY(session_entry(options, "tcfuse.level", wanted, sizeof wanted));
   TCF_TRY(session_entry(options, "tcfuse.cuda", cuda, sizeof cuda));
   TCF_TRY(session_entry(options, "tcfuse.disable", disabled, sizeof disabled));
-  int level = choose_level(wanted), gpus = tcf_gpu && cuda[0] != '0';
+  int level = choose_level(wanted), gpus = cuda[0] != '0' && has_gpus();
   if (level < 0 && !gpus) return NULL;
 
   /* Sessions may outlive this call in any order, so a domain is never released: one serves all
