@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcfuse.emulator.launches import TIME_LIMIT_S, Argument, Run
+from tcfuse.emulator.launches import TIME_LIMIT_S, Argument, Launches, Run
+from tcfuse.emulator.memory import ALIGNMENT
 from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN
 from tcfuse.emulator.program import Program
 from tcfuse.emulator.report import Report, Traffic
 from tcfuse.errors import InputError
 from tcfuse.targets.base import CudaSource
-from tcfuse.targets.geometry import MULTIPROCESSORS, SHARED_LIMIT, plan
+from tcfuse.targets.geometry import MULTIPROCESSORS, SHARED_LIMIT, Step, plan
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.types import Array
 
@@ -69,6 +70,7 @@ def emulate(
     seed: int = 0,
     program: Program | None = None,
     toolchain: Toolchain | None = None,
+    alignment: int = ALIGNMENT,
     shared_limit: int = SHARED_LIMIT,
     multiprocessors: int = MULTIPROCESSORS,
     limit_s: float = TIME_LIMIT_S,
@@ -82,6 +84,7 @@ def emulate(
         seed: Chooses the order of blocks, warps and lanes.
         program: The compiled kernel, possibly among others; compiled here when not given.
         toolchain: Compiler and cache to compile it with.
+        alignment: Of the addresses of all tensors, in bytes; a power of two up to 256.
         shared_limit: Bytes of shared memory that a block may ask for.
         multiprocessors: Of the device that launches are planned for.
         limit_s: Seconds after which a launch is stopped.
@@ -94,32 +97,32 @@ def emulate(
     planned = plan(
         source,
         [array.shape for array in inputs],
+        alignment=alignment,
         shared_limit=shared_limit,
         multiprocessors=multiprocessors,
     )
     program = program or compile_source(source, trace=trace, toolchain=toolchain)
-    ports = source.interface.outputs
     outputs = [
         _unset(shape, port.type.dtype.numpy)
-        for port, shape in zip(ports, planned.output_shapes, strict=True)
+        for port, shape in zip(source.interface.outputs, planned.output_shapes, strict=True)
     ]
     scratch = _unset((planned.scratch_bytes,), np.dtype(np.uint8))
     fault = np.zeros(1, np.int32)
     args: list[Argument] = [*inputs, *outputs, scratch, fault, *planned.sizes.values()]
-    names = [port.name for port in (*source.interface.inputs, *ports)]
+    names = [port.name for port in (*source.interface.inputs, *source.interface.outputs)]
     names += ["scratch", "fault", *planned.sizes]
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
-    runs = []
-    with program.launches(args, names, [*flags, *(0 for _ in planned.sizes)]) as launches:
+    flags += [0] * len(planned.sizes)
+    runs: list[Run] = []
+    with program.launches(args, names, flags, alignment) as launches:
         for step in planned.steps:
-            runs.append(
-                launches.launch(
-                    step.symbol, step.grid, step.block, step.shared_bytes, seed, limit_s
-                )
-            )
-            if not runs[-1].finished:
-                break
+            if all(run.finished for run in runs):
+                runs.append(_launched(launches, step, seed, limit_s))
     return Emulated(tuple(outputs), bool(fault[0]), tuple(runs))
+
+
+def _launched(launches: Launches, step: Step, seed: int, limit_s: float) -> Run:
+    return launches.launch(step.symbol, step.grid, step.block, step.shared_bytes, seed, limit_s)
 
 
 def compile_source(

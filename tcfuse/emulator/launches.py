@@ -101,10 +101,11 @@ class Launches:
         args: Sequence[Argument],
         names: Sequence[str],
         flags: Sequence[int],
+        alignment: int,
     ) -> None:
         self._loaded = loaded
         arrays = {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
-        self._memory = DeviceMemory.of(list(arrays.values()))
+        self._memory = DeviceMemory.of(list(arrays.values()), alignment)
         pointers = dict(zip(arrays, self._memory.addresses, strict=True))
         self._values = [_value(a, pointers.get(i)) for i, a in enumerate(args)]
         self._flags = [flags[i] for i in arrays]

@@ -28,13 +28,18 @@ class DeviceMemory:
     _offsets: tuple[int, ...]
 
     @classmethod
-    def of(cls, arrays: Sequence[Array]) -> DeviceMemory:
-        """Memory that holds the contents of some arrays."""
-        offsets, end = [], APART
+    def of(cls, arrays: Sequence[Array], alignment: int = ALIGNMENT) -> DeviceMemory:
+        """Memory that holds the contents of some arrays.
+
+        Args:
+            arrays: What it holds at first.
+            alignment: The largest power of two that divides the addresses, up to ``ALIGNMENT``.
+        """
+        offsets, end = [], APART + alignment % ALIGNMENT
         for array in arrays:
             offsets.append(end)
             end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT + APART
-        memory = np.zeros(end + ALIGNMENT, np.uint8)
+        memory = np.zeros(end + APART + ALIGNMENT, np.uint8)
         first = -memory.ctypes.data % ALIGNMENT
         offsets = [first + offset for offset in offsets]
         addresses = tuple(memory.ctypes.data + offset for offset in offsets)

@@ -15,6 +15,7 @@ from tcfuse.emulator.launches import (
     Run,
 )
 from tcfuse.emulator.lines import Lines, shared_variables
+from tcfuse.emulator.memory import ALIGNMENT
 from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN, NativeLibrary
 from tcfuse.targets.toolchain import Toolchain
 
@@ -100,7 +101,11 @@ class Program:
             return launches.launch(symbol, grid, block, shared_bytes, seed, limit_s)
 
     def launches(
-        self, args: Sequence[Argument], names: Sequence[str], flags: Sequence[int]
+        self,
+        args: Sequence[Argument],
+        names: Sequence[str],
+        flags: Sequence[int],
+        alignment: int = ALIGNMENT,
     ) -> Launches:
         """Launches with the same arguments, which reports call by names.
 
@@ -108,5 +113,6 @@ class Program:
             args: As for ``run``.
             names: Of the arguments.
             flags: Of each, a sum of those in ``native_interface``.
+            alignment: What the addresses of arrays are multiples of, but not of more.
         """
-        return Launches(self._loaded, args, names, flags)
+        return Launches(self._loaded, args, names, flags, alignment)

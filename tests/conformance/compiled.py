@@ -34,6 +34,7 @@ from tcfuse.errors import InputError, ToolchainError, UnsupportedError
 from tcfuse.graph.boundary import group_of
 from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
+from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.rewrite import Replacement, rewrite
 from tcfuse.options import MappingOptions
 from tcfuse.ort.inference import open_session, runtime
@@ -42,7 +43,8 @@ from tcfuse.targets.base import KernelSource
 from tcfuse.targets.compilers import Level, is_x86, levels
 from tcfuse.targets.cpu import compile_kernel
 from tcfuse.targets.toolchain import Toolchain, Unit
-from tcfuse.tc.compose import compose
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.compose import Composed, compose
 from tcfuse.tc.sema import check
 from tcfuse.types import DType
 from tests.conformance.node_cases import agree, array_of, cases, type_of
@@ -104,8 +106,30 @@ class Outcome:
 # ---------------------------------------------------------------------- from case to kernel
 
 
-def prepare(case: Any, *, symbolic: bool = False) -> Ready:
-    """The case's model with everything in it fused.
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A case's model with everything in it composed to one definition."""
+
+    proto: onnx.ModelProto
+    model: ir.Model
+    group: FusionGroup
+    composed: Composed
+    runs: tuple[tuple[dict[str, np.ndarray], dict[str, np.ndarray]], ...]
+
+    @property
+    def checked(self) -> CheckedDef:
+        """The definition."""
+        definition, interface = self.composed.definition, self.composed.interface
+        return check(definition, sizes=interface.sizes)
+
+    @property
+    def rounds(self) -> bool:
+        """Whether a value at the middle between two integers may go to either."""
+        return any(node.op_type in ROUNDING for node in self.proto.graph.node)
+
+
+def composed_whole(case: Any, *, symbolic: bool = False) -> Whole:
+    """The definition of a case.
 
     Raises:
         UnsupportedError: Something refuses; the sentence says what.
@@ -130,9 +154,19 @@ def prepare(case: Any, *, symbolic: bool = False) -> Ready:
     bake(proto, runs[0][0])
     if symbolic:
         name_sizes(proto)
-    kernel, fused = fuse_everything(proto)
-    rounds = any(node.op_type in ROUNDING for node in proto.graph.node)
-    return Ready(case.name, kernel, fused, runs, rounds)
+    model, group = group_of_everything(proto)
+    return Whole(proto, model, group, compose(group, model.opset_imports), runs)
+
+
+def prepare(case: Any, *, symbolic: bool = False) -> Ready:
+    """The case's model with everything in it fused.
+
+    Raises:
+        UnsupportedError: Something refuses; the sentence says what.
+    """
+    whole = composed_whole(case, symbolic=symbolic)
+    kernel, fused = with_kernel(whole.model, whole.group, whole.composed, MappingOptions())
+    return Ready(case.name, kernel, fused, whole.runs, whole.rounds)
 
 
 def check_defined(proto: onnx.ModelProto) -> None:
@@ -184,6 +218,17 @@ def fuse_everything(
     Raises:
         UnsupportedError: A node may not join, or a stage refuses.
     """
+    model, group = group_of_everything(proto)
+    composed = compose(group, model.opset_imports)
+    return with_kernel(model, group, composed, options or MappingOptions())
+
+
+def group_of_everything(proto: onnx.ModelProto) -> tuple[ir.Model, FusionGroup]:
+    """All nodes of a model as one group.
+
+    Raises:
+        UnsupportedError: A node may not join.
+    """
     model = load_model(proto)
     nodes = tuple(model.graph)
     if not nodes:
@@ -194,14 +239,18 @@ def fuse_everything(
     group = group_of(nodes, model.opset_imports)
     if not group.inputs:
         raise UnsupportedError("nothing is read")
-    composed = compose(group, model.opset_imports)
+    return model, group
+
+
+def with_kernel(
+    model: ir.Model, group: FusionGroup, composed: Composed, options: MappingOptions
+) -> tuple[KernelSource, bytes]:
+    """The kernel of a group, and its model with it."""
     checked = check(composed.definition, sizes=composed.interface.sizes)
-    kernel = compile_kernel(
-        checked, composed.interface, composed.definition.name, options or MappingOptions()
-    ).source
+    name = composed.definition.name
+    kernel = compile_kernel(checked, composed.interface, name, options).source
     replacement = Replacement(group, kernel.name, composed.inputs, composed.outputs)
-    fused = rewrite(model, [replacement])
-    return kernel, ir.to_proto(fused).SerializeToString()
+    return kernel, ir.to_proto(rewrite(model, [replacement])).SerializeToString()
 
 
 # ---------------------------------------------------------------------- from kernels to answers

@@ -132,6 +132,15 @@ def test_what_was_never_written(compile_cuda, old, new, buffer):
     assert wrong, [str(r) for r in done.reports]
 
 
+@pytest.mark.parametrize("alignment", [4, 16, 256])
+def test_tensors_are_aligned_as_the_plan_was_told(compile_cuda, alignment):
+    """A launch that takes more for granted than its condition says is found."""
+    text = TEXT.replace("X[row * M + column]", "tcf::load<float, 2>(X)[row * M + column]")
+    compile_cuda(text, ("partial_0", "total_1"))
+    done = emulate(kernel(text), [np.zeros((1, 2), np.float32)], alignment=alignment)
+    assert [r.kind for r in done.reports] == ([Finding.MISALIGNED] if alignment < 8 else [])
+
+
 def test_a_launch_that_stops_is_the_last(compile_cuda):
     text = TEXT.replace("P[k] = sum;", "P[-1] = sum;")
     compile_cuda(text, ("partial_0", "total_1"))

@@ -117,7 +117,8 @@ class PhaseWriter:
         total = Polynomial()
         for name in rows:
             total = total + rounded_bytes(self.kernel.tensors[name])
-        sizes = {t.size for t in self.kernel.tensors.values() if not t.register}
+        tensors = self.kernel.tensors.values()
+        sizes = {t.size for t in tensors if not (t.register or t.lanes)}
         elements = tuple(sorted(sizes, key=str))
         memory = any(name not in private for name in rows)
         return Needs(len(private), total, memory, elements)

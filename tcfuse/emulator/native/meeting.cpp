@@ -31,8 +31,12 @@ static void finish(Fiber* warp, Warp& w, unsigned lanes, Operation operation) {
   for (unsigned l = 0; l < 32; l++) {
     if (!(lanes >> l & 1)) continue;
     const unsigned source = warp[l].source;
-    const bool there = operation == Operation::SHUFFLE && lanes >> source & 1;
-    answer[l] = operation == Operation::BALLOT ? yes : there ? warp[source].value : ~0ull;
+    switch (operation) {
+      case Operation::SYNC: answer[l] = 0; break;
+      case Operation::SHUFFLE: answer[l] = lanes >> source & 1 ? warp[source].value : ~0ull; break;
+      case Operation::BALLOT: answer[l] = yes; break;
+      case Operation::MATRIX: answer[l] = warp[l].value; break;
+    }
   }
   if (operation == Operation::SYNC) order_lanes(w, lanes);
   for (unsigned l = 0; l < 32; l++)
@@ -71,6 +75,8 @@ void complete_meetings(unsigned warp) {
 uint64_t meet(Operation operation, unsigned mask, uint64_t value, unsigned source) {
   const void* pc = __builtin_return_address(0);
   Fiber* self = current;
+  if (operation == Operation::MATRIX && state.warps[self->warp].live != ALL_LANES)
+    fail(Finding::WARP_DEADLOCK, here(pc));
   if (!(mask >> self->lane & 1)) fail(Finding::LANE_OUTSIDE_MASK, here(pc));
   self->operation = operation;
   self->mask = mask;
@@ -84,4 +90,6 @@ uint64_t meet(Operation operation, unsigned mask, uint64_t value, unsigned sourc
   wait(self->status, pc);
   return self->value;
 }
+
+uint64_t given_by(unsigned lane) { return state.fibers[current->warp * 32 + lane].value; }
 }  // namespace tcf_emulator

@@ -33,7 +33,7 @@ struct dim3 {
 namespace tcf_emulator {
 constexpr unsigned ALL_LANES = ~0u;
 
-enum class Operation : uint8_t { SYNC, SHUFFLE, BALLOT };
+enum class Operation : uint8_t { SYNC, SHUFFLE, BALLOT, MATRIX };
 
 // They do not change while a thread runs, so the compiler may ask once.
 TCF_EMULATED_CALL __attribute__((const)) uint3 thread_index();
@@ -48,8 +48,11 @@ TCF_EMULATED_CALL TCF_EMULATED_UNMERGED int barrier(const char* file, int line, 
 
 // Wait for the lanes of `mask` in an operation of the same kind.
 // SHUFFLE: the value that lane `source` gave; all bits set when that lane is not there.
-// BALLOT: the lanes whose value is not 0.
+// BALLOT: the lanes whose value is not 0.  MATRIX: the caller's own value; given_by tells those
+// of other lanes until they next meet.
 TCF_EMULATED_CALL TCF_EMULATED_UNMERGED uint64_t meet(Operation, unsigned mask, uint64_t value, unsigned source);
+
+TCF_EMULATED_CALL uint64_t given_by(unsigned lane);
 
 // Check and count an access of the kernel at `pc`; only traced builds have it.
 enum class Access : uint8_t { READ, WRITE, ATOMIC };
@@ -118,6 +121,7 @@ inline void __threadfence_system() {}
 #include "warp.hpp"
 #include "vectors.hpp"
 #include "intrinsics.hpp"
+#include "matrix.hpp"
 
 #define TCF_EMULATED_KERNEL(kernel)                                                             \
   extern "C" __attribute__((visibility("default"))) int tcf_emulate_##kernel(                   \

@@ -1,0 +1,184 @@
+"""ONNX's node cases as CUDA, run by the emulator: right, without a race, inside every buffer.
+
+``python -m tests.conformance.emulated --all`` runs every case that the compiler takes for the
+CPU; ``--symbolic`` gives sizes names first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcfuse.cuda_options import CudaOptions
+from tcfuse.emulator import Program, emulate
+from tcfuse.errors import InputError, ToolchainError, UnsupportedError
+from tcfuse.options import MappingOptions
+from tcfuse.targets.base import CudaSource
+from tcfuse.targets.cuda import compile_kernel
+from tests.conformance.compiled import OUTSIDE, Outcome, Whole, batches, composed_whole, report
+from tests.conformance.node_cases import agree, cases
+
+BATCH = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A case with its kernel.
+
+    Attributes:
+        runs: The kernel's inputs and what is expected, for each data set.
+    """
+
+    name: str
+    source: CudaSource
+    runs: tuple[tuple[list[np.ndarray], list[np.ndarray]], ...]
+    rounds: bool
+
+
+@dataclass
+class Emulated(Outcome):
+    """What became of the cases, and what the emulator counted.
+
+    Attributes:
+        findings: Races, accesses out of bounds and the like, by kind.
+    """
+
+    findings: Counter[str] = field(default_factory=Counter)
+
+    def summary(self) -> str:
+        """As for compiled cases, with the findings."""
+        found = ", ".join(f"{n} {kind}" for kind, n in self.findings.items()) or "none"
+        return f"findings: {found}\n{Outcome.summary(self)}"
+
+
+def prepare(case: Any, *, symbolic: bool = False) -> Ready:
+    """The case's kernel, and its arrays in the kernel's order.
+
+    Raises:
+        UnsupportedError: Something refuses; the sentence says what.
+    """
+    whole = composed_whole(case, symbolic=symbolic)
+    interface, name = whole.composed.interface, whole.composed.definition.name
+    options = (MappingOptions(), CudaOptions())
+    source = compile_kernel(whole.checked, interface, name, *options).source
+    runs = tuple(_arrays(whole, given, wanted) for given, wanted in whole.runs)
+    return Ready(case.name, source, runs, whole.rounds)
+
+
+def _arrays(
+    whole: Whole, given: dict[str, np.ndarray], wanted: dict[str, np.ndarray]
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    inputs = []
+    for value in whole.composed.inputs:
+        if value.name in given:
+            inputs.append(np.asarray(given[value.name]))
+        else:
+            assert value.const_value is not None, f"{value.name} has no value"
+            inputs.append(value.const_value.numpy())
+    return inputs, [wanted[value.name] for value in whole.composed.outputs]
+
+
+def run_batch(batch: Sequence[Ready], outcome: Emulated) -> None:
+    """Build cases together and run them; where they do not build together, one by one."""
+    if not batch:
+        return
+    sources = {item.source.name: item.source for item in batch}
+    try:
+        texts = [source.text for source in sources.values()]
+        symbols = [x.symbol for source in sources.values() for x in source.launches]
+        program = Program.build(texts, symbols, trace=True)
+    except ToolchainError as error:
+        if len(batch) == 1:
+            outcome.failed[batch[0].name] = f"does not compile: {error}"
+            return
+        half = len(batch) // 2
+        run_batch(batch[:half], outcome)
+        run_batch(batch[half:], outcome)
+        return
+    for item in batch:
+        try:
+            answer = run_ready(item, program, outcome)
+        except Exception as error:  # reported, so that the next case runs
+            answer = f"{type(error).__name__}: {error}"
+        if answer == "equal":
+            outcome.equal.append(item.name)
+        else:
+            outcome.failed[item.name] = " ".join(answer.split())[:600]
+
+
+def run_ready(item: Ready, program: Program, outcome: Emulated) -> str:
+    """``equal``, or what is wrong with one case."""
+    for inputs, wanted in item.runs:
+        emulated = emulate(item.source, inputs, program=program)
+        if emulated.reports:
+            for told in emulated.reports:
+                outcome.findings[told.kind.name.lower()] += 1
+            return str(emulated.reports[0])
+        if emulated.fault:
+            return "an index is out of range"
+        for got, want in zip(emulated.outputs, wanted, strict=True):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                agree(got, want, rounds=item.rounds)
+    return "equal"
+
+
+def run_cases(
+    chosen: Iterable[Any], *, symbolic: bool = False, progress: bool = False
+) -> Emulated:
+    """Every case through the compiler and the emulator, in batches."""
+    outcome, told = Emulated(), 0
+    for batch in batches(chosen, BATCH):
+        ready = []
+        for case in batch:
+            if (item := attempt(case, outcome, symbolic=symbolic)) is not None:
+                ready.append(item)
+        run_batch(ready, outcome)
+        if progress:
+            for name, text in list(outcome.failed.items())[told:]:
+                print(f"FAILED {name}: {text}", file=sys.stderr)  # noqa: T201
+            told = len(outcome.failed)
+            counts = f"{outcome.inside} run, {told} failed, {len(outcome.refused)} refused"
+            print(counts, file=sys.stderr, flush=True)  # noqa: T201
+    return outcome
+
+
+def attempt(case: Any, outcome: Emulated, *, symbolic: bool) -> Ready | None:
+    """The case made ready, or ``None`` with the reason noted."""
+    try:
+        return prepare(case, symbolic=symbolic)
+    except (InputError, UnsupportedError) as reason:
+        if any(text in str(reason) for text in OUTSIDE):
+            outcome.outside[str(reason)] += 1
+        else:
+            outcome.refused[case.name] = str(reason)
+    except Exception as error:  # one bad case must not hide the others
+        outcome.failed[case.name] = f"{type(error).__name__}: {error}"[:600]
+    return None
+
+
+def main() -> int:
+    """Run cases and print what became of them; the exit status says whether all were equal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="every case, not a sample")
+    parser.add_argument("--every", type=int, default=12, help="which cases the sample has")
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    parser.add_argument("--symbolic", action="store_true", help="sizes get names")
+    parser.add_argument("--refusals", action="store_true", help="list what was refused")
+    arguments = parser.parse_args()
+    chosen = [case for case in cases([]) if arguments.only in case.name]
+    if not (arguments.all or arguments.only):
+        chosen = chosen[:: arguments.every]
+    outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
+    return report(outcome, refusals=arguments.refusals)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
