@@ -163,3 +163,10 @@ def test_packs_stay_in_registers():
     steps += "v = tcf::exp(v * tcf::splat<float, 4>(a[k])); "
     steps += "tcf::store<4>(y + 4 * i, tcf::select(tcf::lt(v, v + v), v, tcf::sigmoid(v)));"
     assert ".local" not in ptx(kernel("k", "float float", steps))
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh", "erf"])
+def test_a_quotient_of_moderate_numbers_takes_no_division(name):
+    made = ptx(kernel("k", "float float", f"y[i] = tcf::{name}(a[i]);"))
+    assert "div." not in made
+    assert made.count("rcp.approx.ftz.f32") == 1

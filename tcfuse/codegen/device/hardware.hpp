@@ -63,6 +63,14 @@ TCF_INLINE double fused(double a, double b, double c) { return __fma_rn(a, b, c)
 TCF_INLINE float product(float a, float b) { return __fmul_rn(a, b); }
 TCF_INLINE double product(double a, double b) { return __dmul_rn(a, b); }
 TCF_INLINE uint64_t high_product(uint64_t a, uint64_t b) { return __umul64hi(a, b); }
+// From a reciprocal within a unit in the last place; what the quotient lacks is known exactly, so
+// that no more than 2^-20 of such a unit is added to the last rounding.
+TCF_INLINE float quotient(float a, float b) {
+  float r;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(b));
+  const float q = __fmul_rn(a, r);
+  return __fmaf_rn(__fmaf_rn(-b, q, a), r, q);
+}
 
 TCF_INLINE float fmax(float a, float b) { return ::fmaxf(a, b); }
 TCF_INLINE float fmin(float a, float b) { return ::fminf(a, b); }

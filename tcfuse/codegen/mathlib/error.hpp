@@ -76,7 +76,7 @@ TCF_INLINE V erf_quotient(V x) {
              0.0492344163, 0.713683009);
   V q = poly(z, 5.3296284e-5, 0.00107669667, 0.0126191396, 0.0926509202, 0.403968066,
              0.81249994);
-  return mad(a, p / q, cst<V>(0.25) * a);
+  return mad(a, quotient(p, q), cst<V>(0.25) * a);
 }
 // Floats whose products are rounded: beyond 1, 1 - q(|x| - 2.46) of degree 12 (2^-24.9), up to
 // where that is 1.

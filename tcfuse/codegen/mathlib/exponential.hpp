@@ -159,7 +159,7 @@ template <class V>
 TCF_INLINE V sigmoid(V x) {
   const V one = cst<V>(1);
   V e = exp_bounded(-fabs(x));
-  V y = one / (one + e);
+  V y = quotient(one, V(one + e));
   return blend<V>(x < cst<V>(0), mad(-e, e * y, e), y);
 }
 
@@ -177,7 +177,7 @@ TCF_INLINE V tanh_fused(V x) {
   V q = poly(r, 0.001041187968, 0.006274935109, 0.03125040139, 0.1249990739, 0.3749999861);
   V p = mad(r, k, q * (r * r));
   V e = mad(p, s, mad(s, k, -k));
-  return copysign(V(e / (e + cst<V>(1.5))), x);
+  return copysign(quotient(e, V(e + cst<V>(1.5))), x);
 }
 // Floats whose products are rounded: x + x^3 q(x^2) below 0.6 (2^-28.4), 1 - 2 / (e^2|x| + 1)
 // above, with e^r to 2^-23.4.

@@ -194,6 +194,11 @@ TCF_INLINE V round(V v) {
   const V half = cst<V>(same<elem<V>, float> ? 0x1.fffffep-2 : 0x1.fffffffffffffp-2);
   return trunc(v + copysign(half, v));
 }
+// a / b of numbers that are far from the ends of the range, where a quotient may cost less.
+template <class V>
+TCF_INLINE V quotient(V a, V b) {
+  return a / b;
+}
 template <class V>
 TCF_INLINE V rsqrt(V v) {
   return cst<V>(1) / sqrt(v);

@@ -79,7 +79,11 @@ TCF_INLINE uint64_t high_product(uint64_t a, uint64_t b) {
 }
 #endif
 // x - q pi / 2 in [-pi / 4, pi / 4] of a large finite x; q modulo 4.
-TCF_NOINLINE double reduce_large(double x, int* q) {
+struct reduced {
+  double rest;
+  int quadrant;
+};
+TCF_NOINLINE reduced reduce_large(double x) {
   uint64_t u = bits<uint64_t>(x);
   uint64_t m = (u & 0xfffffffffffffull) | 0x10000000000000ull;
   // x = m 2^e.  Bits of 2 / pi whose product by m is a multiple of 4 are left out.
@@ -106,24 +110,21 @@ TCF_NOINLINE double reduce_large(double x, int* q) {
   p.low += whole * 6.123233995736766036e-17 + rest * 1.57079632679489661923;
   double r = (p.high + p.low) * 0x1p-64;
   bool negative = u >> 63;
-  *q = (negative ? -quadrant : quadrant) & 3;
-  return up != negative ? -r : r;
+  return {up != negative ? -r : r, (negative ? -quadrant : quadrant) & 3};
 }
 // sin(x + quarters pi / 2) of any x.
 TCF_NOINLINE double sin_large(double x, int quarters) {
   if (!(fabs(x) < inf<double>())) return x - x;
-  int q;
-  double r = reduce_large(x, &q);
-  q += quarters;
-  double s = q & 1 ? cos_reduced(r) : sin_reduced(r);
+  const reduced large = reduce_large(x);
+  const int q = large.quadrant + quarters;
+  double s = q & 1 ? cos_reduced(large.rest) : sin_reduced(large.rest);
   return q & 2 ? -s : s;
 }
 TCF_NOINLINE double tan_large(double x) {
   if (!(fabs(x) < inf<double>())) return x - x;
-  int q;
-  double r = reduce_large(x, &q);
-  double s = sin_reduced(r), c = cos_reduced(r);
-  return q & 1 ? -c / s : s / c;
+  const reduced large = reduce_large(x);
+  double s = sin_reduced(large.rest), c = cos_reduced(large.rest);
+  return large.quadrant & 1 ? -c / s : s / c;
 }
 
 // Where a function leaves the fast reduction; the quotient is then below 2^15 (2^20).
