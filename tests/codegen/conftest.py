@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tcfuse import emulator
 from tcfuse.codegen.device import device_header
 from tcfuse.codegen.mathlib import prelude
 from tcfuse.errors import ToolchainError
@@ -23,30 +24,6 @@ NEEDED = {
 
 DEVICE = "device"  # what `build` calls the device library
 UNCONTRACTED = "uncontracted"  # and the CPU's, fusing only where the library says so
-CUDA_WORDS = """
-#define TCF_EMULATED 1
-#define __device__
-#define __global__
-#define __shared__ static
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
-#define __launch_bounds__(...)
-struct uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-namespace tcf_emulator {
-template <class W> static W read(const W* p) { return *p; }
-template <class W> static void write(W* p, W word) { *p = word; }
-}
-static struct { unsigned x; } threadIdx;
-template <class T> T __shfl_xor_sync(unsigned, T v, int, int) { return v; }
-template <class T> T __shfl_sync(unsigned, T v, int, int) { return v; }
-static int __any_sync(unsigned, int p) { return p; }
-static int __all_sync(unsigned, int p) { return p; }
-static void __syncwarp(unsigned) {}
-static void __syncthreads() {}
-static int __syncthreads_or(int p) { return p; }
-static int __syncthreads_and(int p) { return p; }
-"""  # enough for one thread at a time
 
 Build = Callable[[str, str], ctypes.CDLL]
 
@@ -85,8 +62,12 @@ def build(tmp_path_factory: pytest.TempPathFactory, private_cache: Path) -> Buil
         if (text, name) in made:
             return made[text, name]
         if name in (DEVICE, UNCONTRACTED):
-            library = CUDA_WORDS + device_header() if name == DEVICE else prelude()
-            units = {name: Unit("test.cpp", library + text, fused(), contract="off")}
+            library, include = prelude(), None
+            if name == DEVICE:  # whose functions of one thread need nothing but the words
+                include = Path(emulator.__path__[0]) / "native"
+                library = '#include "surface.hpp"\n' + device_header()
+            unit = Unit("test.cpp", library + text, fused(), contract="off", include=include)
+            units = {name: unit}
         elif any(level.name == name for level in runnable()):
             units = {x.name: Unit("test.cpp", prelude() + text, x) for x in runnable()}
         else:
