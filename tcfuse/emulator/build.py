@@ -116,17 +116,17 @@ class Build:
 
 
 def with_dynamic_shared(text: str) -> str:
-    """``text`` with its arrays of dynamic shared memory as pointers to where that is.
+    """``text`` with its arrays of dynamic shared memory as other names of where that is.
 
     C++ has no word for ``extern __shared__ T name[]``; lines keep their numbers.
     """
 
-    def pointer(match: re.Match[str]) -> str:
+    def declared(match: re.Match[str]) -> str:
         element = _ALIGNMENT.sub("", match[1]).strip()
         lines = "\n" * match[0].count("\n")
-        return f"static {element}* const {match[2]} = ({element}*)tcf_emulator_dynamic;{lines}"
+        return f"extern {element} {match[2]}[] TCF_EMULATED_DYNAMIC;{lines}"
 
-    return _DYNAMIC.sub(pointer, text)
+    return _DYNAMIC.sub(declared, text)
 
 
 def library(build: Build, toolchain: Toolchain | None = None) -> bytes:

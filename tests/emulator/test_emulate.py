@@ -163,10 +163,11 @@ def test_inputs_that_do_not_fit():
 
 def test_several_texts_are_one_program(compile_cuda):
     """The device library is included by each, and compiled once."""
-    other = TEXT.replace("partial_0", "partial_2").replace("total_1", "total_3")
+    text = "extern __shared__ unsigned char tcf_shared[];\n" + TEXT
+    other = text.replace("partial_0", "partial_2").replace("total_1", "total_3")
     symbols = ("partial_0", "total_1", "partial_2", "total_3")
     compile_cuda(TEXT, symbols[:2])  # skips where there is no compiler
-    program = Program.build([TEXT, other], symbols, trace=True)
+    program = Program.build([text, other], symbols, trace=True)
     x = np.ones((4, 64), np.float32)
     phases = tuple(
         CudaPhase((replace(p.launches[0], symbol=s),))

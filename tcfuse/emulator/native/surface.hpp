@@ -75,8 +75,9 @@ struct Invocation {
 };
 }  // namespace tcf_emulator
 
-// Dynamic shared memory of the running block.
+// Dynamic shared memory of the running block, and what makes an array another name of it.
 extern "C" __attribute__((visibility("hidden"))) char tcf_emulator_dynamic[];
+#define TCF_EMULATED_DYNAMIC __asm__("tcf_emulator_dynamic") __attribute__((visibility("hidden")))
 
 #define __global__
 #define __device__
