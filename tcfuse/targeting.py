@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tcfuse.errors import DeviceError, ToolchainError
 from tcfuse.options import AUTO, OptimizeOptions
-from tcfuse.targets.cuda_archs import arch_name, default_archs, parse_archs
+from tcfuse.targets.cuda_archs import arch_name, arch_number, default_archs, parse_archs
 from tcfuse.targets.nvrtc_library import find_nvrtc
 
 
@@ -24,9 +24,8 @@ def resolved(options: OptimizeOptions) -> OptimizeOptions:
     if options.cuda_arch:
         archs = parse_archs(options.cuda_arch, known)
     else:
-        own = (name for name in gpus() if int(name.removeprefix("sm_")) in known)
-        names = {*default_archs(known), *own}
-        archs = tuple(sorted(names, key=lambda name: int(name.removeprefix("sm_"))))
+        own = (name for name in gpus() if arch_number(name) in known)
+        archs = tuple(sorted({*default_archs(known), *own}, key=arch_number))
     return replace(options, target=target, cuda_arch=",".join(archs))
 
 

@@ -130,3 +130,28 @@ def test_sessions_are_timed_on_feeds(folder: Path) -> None:
     sessions = [session(folder / "plain.onnx"), session(folder / "fused.onnx")]
     times = time_paired(sessions, {"x": X}, rounds=2, min_time=0.1)
     assert all(us > 0 for us in times.medians_us)
+
+
+@pytest.mark.parametrize(
+    ("providers", "entry"),
+    [
+        (None, "0"),
+        (["CPUExecutionProvider"], "0"),
+        (["CUDAExecutionProvider", "CPUExecutionProvider"], None),
+        ([("CUDAExecutionProvider", {"device_id": 0})], None),
+    ],
+)
+def test_gpus_are_left_alone_unless_they_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, providers, entry
+):
+    opened = []
+    (tmp_path / "m.onnx").write_bytes(b"")
+    monkeypatch.setattr(
+        ort, "InferenceSession", lambda _, options, **more: opened.append(options)
+    )
+    session(tmp_path / "m.onnx", providers)
+    try:
+        found = opened[0].get_session_config_entry("tcfuse.cuda")
+    except RuntimeError:
+        found = None
+    assert found == entry
