@@ -55,6 +55,15 @@ def test_teams_are_as_large_as_rows_need(length: int, team: int, groups: int) ->
     assert first == f"int, {team}, 4, {groups}, 0"
 
 
+@pytest.mark.parametrize("block", [0, 512])
+def test_a_team_of_several_warps_is_a_block(block: int) -> None:
+    text = SOFTMAX.replace("n0", "4096").replace("n1", "1024")
+    kernel = cuda_kernel_of(text, block=block)
+    teams = [int(arguments.split(", ")[1]) for arguments in instances(kernel)]
+    assert teams == [64, 256]
+    assert [la.block for phase in kernel.source.phases for la in phase.launches] == teams
+
+
 def test_rows_too_long_for_registers_are_shared() -> None:
     text = SOFTMAX.replace("n0", "32").replace("n1", "100000")
     kernel = cuda_kernel_of(text)

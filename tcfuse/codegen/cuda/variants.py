@@ -17,6 +17,7 @@ from tcfuse.poly.polynomial import Polynomial
 
 SMALL = 1 << 30  # elements that 32-bit indices serve, sums of two included
 USUAL_BLOCK = 256
+WARP = 32  # threads; a team of more is a block, since its threads wait for those of the block
 FEW_THREADS = 1 << 16  # of a launch whose blocks are small, so that there are more of them
 SHARED_ALWAYS = 48 << 10  # bytes of shared memory that every block can have
 
@@ -205,6 +206,8 @@ def _unconditional(
 
 def _block(nest: Nest, variant: Variant, needs: Needs, wanted: int) -> int:
     """Threads of a block: few where there are few in all, or rows leave no room for more."""
+    if variant.team > WARP:
+        return variant.team
     if wanted:
         return max(variant.team, wanted)
     block = 128 if variant.team > 1 else USUAL_BLOCK
