@@ -15,11 +15,12 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -35,6 +36,7 @@ from tcfuse.tc.sema import check
 from tcfuse.tc.unparse import unparse
 from tests.codegen.conftest import runnable
 from tests.conformance.program_grammar import Program, random_program
+from tests.targets.emulated import EmulatedKernel, cuda_source, emulated
 from tests.targets.kernels import Compiled
 from tests.targets.language import (
     Ready,
@@ -47,6 +49,8 @@ from tests.targets.language import (
 from tests.targets.programs import random_elements
 from tests.targets.test_cpu import assert_equal
 
+Kernel: TypeAlias = Compiled | EmulatedKernel
+Build: TypeAlias = Callable[[Sequence[Ready], Path], Sequence[Kernel]]
 SIZES = ((4, 5), (1, 1), (0, 0), (9, 17), (33, 2), (0, 3), (2, 7), (16, 16))
 TRIALS = 4
 MOST_POINTS = 20_000
@@ -129,7 +133,7 @@ def points(checked: CheckedDef, sizes: Mapping[str, int]) -> int:
     )
 
 
-def try_out(program: Program, made: Ready, kernel: Compiled, summary: Summary, n: int) -> None:
+def try_out(program: Program, made: Ready, kernel: Kernel, summary: Summary, n: int) -> None:
     """Compare a kernel with the evaluator."""
     rng = random.Random(n)
     for trial in range(TRIALS):
@@ -149,7 +153,7 @@ def try_out(program: Program, made: Ready, kernel: Compiled, summary: Summary, n
 def compare(
     program: Program,
     made: Ready,
-    kernel: Compiled,
+    kernel: Kernel,
     sizes: Mapping[str, int],
     given: Mapping[str, np.ndarray],
 ) -> bool:
@@ -206,8 +210,15 @@ def _names(expr: Expr) -> set[str]:
     return found | {node.tensor for node in walk(expr) if isinstance(node, Access)}
 
 
-def run(programs: Sequence[Program], level: Level, folder: Path, summary: Summary) -> None:
-    """Compile programs together and compare each."""
+def run(programs: Sequence[Program], build: Build, folder: Path, summary: Summary) -> None:
+    """Compile programs together and compare each.
+
+    Args:
+        programs: Some programs.
+        build: Makes kernels that can be called of them.
+        folder: For what is built.
+        summary: Is told what became of them.
+    """
     made: list[tuple[int, Program, Ready]] = []
     for program in programs:
         summary.programs += 1
@@ -218,9 +229,9 @@ def run(programs: Sequence[Program], level: Level, folder: Path, summary: Summar
             summary.refused[_reason(error)] += 1
         except Exception:
             summary.wrong.append(f"{traceback.format_exc()}\n{program.text}")
-    kernels = _built([one for _, _, one in made], level, folder)
+    kernels = _built([one for _, _, one in made], build, folder)
     for (n, program, one), kernel in zip(made, kernels, strict=True):
-        if isinstance(kernel, ToolchainError):
+        if isinstance(kernel, ToolchainError | UnsupportedError):
             summary.wrong.append(f"program {n}: {kernel}\n{program.text}")
             continue
         try:
@@ -231,18 +242,29 @@ def run(programs: Sequence[Program], level: Level, folder: Path, summary: Summar
 
 
 def _built(
-    made: Sequence[Ready], level: Level, folder: Path
-) -> Sequence[Compiled | ToolchainError]:
+    made: Sequence[Ready], build: Build, folder: Path
+) -> Sequence[Kernel | ToolchainError | UnsupportedError]:
     """Every kernel; alone when their compiler does not take all of them."""
     folder.mkdir(exist_ok=True)
     try:
-        return build_all(made, level, folder)
-    except ToolchainError as error:
+        return build(made, folder)
+    except (ToolchainError, UnsupportedError) as error:
         if len(made) == 1:
             return [error]
     half = len(made) // 2
-    first = _built(made[:half], level, folder / "first")
-    return [*first, *_built(made[half:], level, folder / "second")]
+    first = _built(made[:half], build, folder / "first")
+    return [*first, *_built(made[half:], build, folder / "second")]
+
+
+def for_level(level: Level) -> Build:
+    """Kernels for this machine's processor."""
+    return lambda made, folder: list(build_all(made, level, folder))
+
+
+def for_emulator(made: Sequence[Ready], folder: Path) -> list[Kernel]:
+    """Kernels for GPUs, in the emulator."""
+    sources = [cuda_source(one, f"k{k}") for k, one in enumerate(made)]
+    return list(emulated(sources))
 
 
 def _reason(error: Exception) -> str:
@@ -258,6 +280,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--emulate", action="store_true", help="as CUDA in the emulator")
     parser.add_argument("--show", action="store_true", help="print the texts that are refused")
     arguments = parser.parse_args(argv)
     programs = random_programs(arguments.count, arguments.seed)
@@ -267,7 +290,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         known = len(summary.wrong)
         with tempfile.TemporaryDirectory() as folder:
             level = levels[start // BATCH % len(levels)]
-            run(programs[start : start + BATCH], level, Path(folder), summary)
+            build = for_emulator if arguments.emulate else for_level(level)
+            run(programs[start : start + BATCH], build, Path(folder), summary)
         sys.stdout.write("".join(f"{text}\n" for text in summary.wrong[known:]))
         sys.stdout.write(
             f"{str(summary).splitlines()[0]}, {time.monotonic() - started:.0f} s\n"

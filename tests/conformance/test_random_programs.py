@@ -16,7 +16,13 @@ from tcfuse.tc.evaluate import evaluate
 from tests.codegen.conftest import runnable
 from tests.conformance import random_programs as module
 from tests.conformance.program_grammar import Dim, Program, random_program
-from tests.conformance.random_programs import Summary, check_text, random_programs, run
+from tests.conformance.random_programs import (
+    Summary,
+    check_text,
+    for_level,
+    random_programs,
+    run,
+)
 
 SMALL = Program(
     "def f(float(N) A, float(M) B) -> (O) { O(i) +=! A(2*i) * B(j) }",
@@ -31,7 +37,7 @@ def outcome(programs: list[Program], folder: Path) -> Summary:
     except ToolchainError as error:
         pytest.skip(f"no compiler: {error}")
     summary = Summary()
-    run(programs, runnable()[-1], folder, summary)
+    run(programs, for_level(runnable()[-1]), folder, summary)
     return summary
 
 
