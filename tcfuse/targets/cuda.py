@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
+from tcfuse.codegen.cuda.kernel import Kernel as Shape
 from tcfuse.codegen.cuda.nest import phases_of
-from tcfuse.codegen.cuda.phases import Kernel as Shape
 from tcfuse.codegen.cuda.phases import PhaseWriter
 from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.tensors import rounded_bytes, tensors_of

@@ -7,8 +7,10 @@ the vectors of a row that it keeps, and where rows are; what is printed once ser
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tcfuse.codegen.cuda.contraction import contraction_phase
+from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
 from tcfuse.codegen.cuda.nest import Nest
@@ -28,55 +30,9 @@ from tcfuse.codegen.kernel_ast import Loop, instances
 from tcfuse.codegen.scope import Lines
 from tcfuse.codegen.tensors import Tensor, rounded_bytes
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.mapping.storage import Buffer, Memory
+from tcfuse.mapping.storage import Memory
 from tcfuse.poly.polynomial import Polynomial
-from tcfuse.poly.scop import Scop, accesses
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseText:
-    """One phase as CUDA C."""
-
-    text: str
-    launches: tuple[Launch, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """What the phases of one kernel share.
-
-    Attributes:
-        name: The kernel's, which those of functions start with.
-        tensors: Where every tensor is.
-        buffers: The storage of temporaries.
-        sizes: Names of the sizes.
-        offsets: Where each whole temporary starts in the scratch memory.
-        scratch: Bytes of the whole temporaries.
-        reciprocals: As for ``Evaluation``.
-    """
-
-    name: str
-    scop: Scop
-    tensors: Mapping[str, Tensor]
-    buffers: Mapping[str, Buffer]
-    sizes: Sequence[str]
-    offsets: Mapping[str, Polynomial]
-    scratch: Polynomial
-    reciprocals: bool
-
-    @property
-    def parameters(self) -> list[tuple[str, str]]:
-        """Type and name of the parameters that every function has."""
-        checked = self.scop.checked
-        inputs = (self.tensors[name] for name in checked.inputs)
-        outputs = (self.tensors[name] for name in checked.outputs)
-        return [
-            *((f"const {t.raw}* __restrict__", t.name) for t in inputs),
-            *((f"{t.raw}* __restrict__", t.name) for t in outputs),
-            ("char*", "scratch"),
-            ("int32_t*", "fault"),
-            *(("int64_t", f"size_{name}") for name in self.sizes),
-        ]
+from tcfuse.poly.scop import accesses
 
 
 class PhaseWriter:
@@ -94,16 +50,19 @@ class PhaseWriter:
         needs = self._needs(nest, private)
         chosen = variants(nest, vector, needs, self.options)
         symbol = f"{kernel.name}_{number}"
-        pieces = []
+        tiled = contraction_phase(kernel, nest, f"{symbol}_tiled", needs.elements)
+        if tiled.is_complete:
+            return tiled, Polynomial()
+        pieces = [tiled.text] if tiled.launches else []
         if any(v.groups == 0 for v in chosen):
             pieces.append(self._template(f"{symbol}_body", nest, vector, {}))
         if any(v.groups > 0 for v in chosen):
             pieces.append(self._template(f"{symbol}_kept", nest, vector, private))
-        launches = []
+        launches = list(tiled.launches)
         for position, variant in enumerate(chosen):
             launch = self._launch(f"{symbol}_{position}", nest, variant, needs)
             body = f"{symbol}_{'kept' if variant.groups else 'body'}"
-            pieces.append(self._entry(launch, f"{body}<{variant.arguments}>"))
+            pieces.append(kernel.entry(launch, f"{body}<{variant.arguments}>"))
             launches.append(launch)
         rows = Polynomial()
         if any(v.rows is Rows.GLOBAL for v in chosen):
@@ -144,34 +103,20 @@ class PhaseWriter:
         shared = shared_bytes(variant, needs)
         return Launch(symbol, str(grid), variant.block, str(shared), variant.when)
 
-    def _entry(self, launch: Launch, template: str) -> str:
-        """A ``__global__`` function that runs an instance of a template."""
-        parameters = ", ".join(f"{kind} {name}" for kind, name in self.kernel.parameters)
-        arguments = ", ".join(name for _, name in self.kernel.parameters)
-        return (
-            f"TCF_LAUNCH({launch.block}) {launch.symbol}({parameters}) {{\n"
-            f"  {template}({arguments});\n}}\n"
-        )
-
     # ------------------------------------------------------------------ the template
 
     def _template(
         self, name: str, nest: Nest, vector: Vector, private: Mapping[str, Loop]
     ) -> str:
-        parameters = ", ".join(f"{kind} {p}" for kind, p in self.kernel.parameters)
         lines = Lines(depth=1)
-        for size in self.kernel.sizes:
-            lines.add(f"const tcf_index {size} = tcf_index(size_{size}); (void){size};")
-        for tensor, offset in self.kernel.offsets.items():
-            t = self.kernel.tensors[tensor]
-            lines.add(f"{t.raw}* __restrict__ {t.name} = ({t.raw}*)(scratch + {offset});")
+        self.kernel.declare(lines)
         if nest.flat is not None:
             self._flat(nest, vector, lines)
         else:
             self._teams(nest, vector, lines, private)
         head = (
             "template <class tcf_index, int TCF_TEAM, int TCF_L, int TCF_G, int TCF_ROWS>\n"
-            f"TCF_INLINE void {name}({parameters}) {{"
+            f"TCF_INLINE void {name}({self.kernel.signature}) {{"
         )
         return "\n".join([head, *lines.text, "}\n"])
 

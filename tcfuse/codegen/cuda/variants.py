@@ -90,7 +90,7 @@ class Needs:
 
 def variants(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> list[Variant]:
     """The variants of a phase, the best first; the last has no condition."""
-    index, conditions = _index(needs.elements)
+    index, conditions = index_type(needs.elements)
     vectors = [vector] if vector.lanes == 1 else [vector, SCALAR]
     found: list[Variant] = []
     for chosen in vectors:
@@ -106,7 +106,7 @@ def variants(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> 
     return [*found, replace(last, block=_block(nest, last, needs, options.block))]
 
 
-def _index(elements: tuple[Polynomial, ...]) -> tuple[str, tuple[str, ...]]:
+def index_type(elements: tuple[Polynomial, ...]) -> tuple[str, tuple[str, ...]]:
     """The type of indices, and when it is enough for all of them."""
     if any(e.number is not None and e.number >= SMALL for e in elements):
         return "int64_t", ()
@@ -200,7 +200,7 @@ def _unconditional(
     team = 1
     if nest.flat is None and nest.lane_loops:
         team = options.team or USUAL_BLOCK
-    index = "int64_t" if conditions else _index(needs.elements)[0]
+    index = "int64_t" if conditions else index_type(needs.elements)[0]
     return Variant(team, SCALAR, rows=rows, index=index)
 
 

@@ -36,7 +36,7 @@ class Vector:
 
     def fills(self, extent: Polynomial) -> bool:
         """Whether that many iterations are whole groups of lanes, given the conditions."""
-        needed = (_multiple(m, c, self.lanes, frozenset()) for m, c in extent.terms)
+        needed = (multiple_of(m, c, self.lanes, frozenset()) for m, c in extent.terms)
         return all(n == "" or n in self.conditions for n in needed)
 
 
@@ -89,7 +89,7 @@ def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator
             tensor = tensors[touch.tensor]
             if tensor.register or tensor.lanes:
                 continue
-            offset = _put(touch.offset, places)
+            offset = at_places(touch.offset, places)
             if not offset.mentions(loop.iterator):
                 continue
             rank = len(touch.access.subscripts)
@@ -99,7 +99,7 @@ def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator
             yield _Access(offset, tensor.dtype.bytes, inside)
 
 
-def _put(offset: Polynomial, places: dict[str, Polynomial]) -> Polynomial:
+def at_places(offset: Polynomial, places: dict[str, Polynomial]) -> Polynomial:
     """The address with the iterators' values; two steps, as values may have the same names."""
     for name in places:
         offset = offset.put(name, Polynomial.factor(f"tcf_old_{name}"))
@@ -122,7 +122,7 @@ def _conditions(
             rests.append(access.offset - Polynomial.factor(loop.iterator))
         for rest in rests:
             for monomial, coefficient in rest.terms:
-                condition = _multiple(monomial, coefficient, lanes, iterators)
+                condition = multiple_of(monomial, coefficient, lanes, iterators)
                 if condition is None:
                     return None
                 if condition:
@@ -130,7 +130,7 @@ def _conditions(
     return list(conditions)
 
 
-def _multiple(
+def multiple_of(
     monomial: Monomial, coefficient: int, lanes: int, iterators: AbstractSet[str]
 ) -> str | None:
     """When a product is a multiple of ``lanes``: always (""), never known, or a condition."""

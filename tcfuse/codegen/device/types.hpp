@@ -10,7 +10,7 @@
 #define TCF_HALF 0
 #define TCF_INLINE static __device__ __forceinline__
 #define TCF_NOINLINE static __device__ __noinline__
-#define TCF_LAUNCH(threads) extern "C" __global__ void __launch_bounds__(threads)
+#define TCF_LAUNCH(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
 #ifdef TCF_EMULATED
 #define TCF_UNROLL _Pragma("GCC unroll 64")

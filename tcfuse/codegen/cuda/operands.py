@@ -1,0 +1,125 @@
+"""Operands and results of a contraction as C++ lambdas over the numbers of its axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from tcfuse.codegen.body import BodyWriter
+from tcfuse.codegen.cuda.axes import Axis, Body
+from tcfuse.codegen.cuda.contracted import Contraction, Factor
+from tcfuse.codegen.cuda.vectors import SCALAR, Vector
+from tcfuse.codegen.evaluation import Evaluation, Frame, Place
+from tcfuse.codegen.scope import LaneLoop, Lines, Names
+from tcfuse.codegen.tensors import Tensor
+from tcfuse.codegen.values import converted, spread
+from tcfuse.poly.guards import guards
+from tcfuse.poly.scop import Scop
+from tcfuse.types import DType
+
+MOST_BYTES = 16  # that one instruction loads or stores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Way:
+    """How a lambda goes through memory.
+
+    Attributes:
+        body: What it evaluates depends on.
+        along: The axis along which it has several neighbours at once, or lanes have them.
+        vector: How many neighbours, and when.
+    """
+
+    body: Body
+    along: Axis
+    vector: Vector = SCALAR
+
+    def lane(self, width: str, depth: int) -> LaneLoop | None:
+        """The loop over lanes that the neighbours are; ``None``: there is only ever one."""
+        if self.vector.lanes == 1:
+            return None
+        return LaneLoop(self.along.loops[-1].iterator, width, Lines(depth=depth))
+
+
+def way_through(
+    body: Body, axes: Sequence[Axis], most: int, iterators: AbstractSet[str]
+) -> Way:
+    """The way along the axis with the widest vectors, or else with most neighbours in memory.
+
+    Args:
+        body: What is evaluated.
+        axes: Those it may go along; of equals the first is taken.
+        most: Neighbours at most.
+        iterators: Everything that changes while the kernel runs.
+    """
+    ways = [Way(body, axis, axis.vector(body, most, MOST_BYTES, iterators)) for axis in axes]
+    return max(ways, key=lambda way: (way.vector.lanes, way.along.neighbours(body)))
+
+
+class Lambdas:
+    """Writes the lambdas of one contraction."""
+
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], *, reciprocals: bool) -> None:
+        self.scop = scop
+        self.tensors = tensors
+        self.names = Names()
+        self.reciprocals = reciprocals
+
+    def operand(
+        self,
+        name: str,
+        factor: Factor,
+        way: Way,
+        axes: Sequence[Axis],
+        dtype: DType,
+        lines: Lines,
+    ) -> None:
+        """``name(b, outer, k)``: the factor at as many neighbours as its vector holds."""
+        width = f"TCF_{name.upper()}"
+        parameters = ", ".join(f"tcf_index {axis.index}" for axis in axes)
+        with lines.braces(f"const auto {name} = [&]({parameters})"):
+            for axis in axes:
+                axis.decode(way.body, lines)
+            lane = way.lane(width, lines.depth)
+            inner = Lines(depth=lines.depth)
+            written = factor.statement.comprehension
+            places = dict(zip(factor.statement.iterators, factor.position, strict=True))
+            roots = (*(let.value for let in written.lets), written.value)
+            frame = Frame(self.scop, self.tensors, self.names, self.reciprocals)
+            place = Place(factor.statement, places, guards(roots))
+            value = Evaluation(frame, place, inner, lane).run()
+            if lane is not None:
+                lines.extend(lane.before)
+            lines.extend(inner)
+            text = converted(value, dtype) if lane is None else spread(value, dtype, width)
+            lines.add(f"return {text};")
+        lines.text[-1] += ";"
+
+    def result(self, found: Contraction, way: Way, axes: Sequence[Axis], lines: Lines) -> None:
+        """``c(b, m, n, sums)``: what follows the sums of as many neighbours."""
+        width = "TCF_C"
+        parameters = ", ".join(f"tcf_index {axis.index}" for axis in axes)
+        lane = way.lane(width, lines.depth + 1)
+        tensors = {**self.tensors}
+        sums = self.tensors[found.target]
+        with lines.braces(f"const auto c = [&]({parameters}, const auto& tcf_sums)"):
+            for axis in axes:
+                axis.decode(way.body, lines)
+            after = [self.scop.statement(i.statement).comprehension for i in found.after]
+            for name in dict.fromkeys((found.target, *(s.tensor for s in after))):
+                tensor = self.tensors[name]
+                if not tensor.register:
+                    continue
+                tensors[name] = replace(tensor, lanes=lane is not None)
+                kind = tensor.held if lane is None else f"tcf::vec<{tensor.held}, {width}>"
+                start = "tcf_sums" if tensor is sums else "{}"
+                lines.add(f"{kind} {tensor.name} = {start}; (void){tensor.name};")
+            body = BodyWriter(self.scop, tensors, self.names, self.reciprocals)
+            inner = Lines(depth=lines.depth)
+            for instance in found.after:
+                body.write(instance, inner, lane)
+            if lane is not None:
+                lines.extend(lane.before)
+            lines.extend(inner)
+        lines.text[-1] += ";"
