@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -17,6 +18,7 @@ from tcfuse.errors import ToolchainError
 WHEELS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 MISSING = "NVRTC, which compiles CUDA C, is not installed; pip install 'tcfuse[cuda]'"
 LOG_LINES = 3
+_TIMES = re.compile(r"^.*Compile time = .*\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Compilation:
     Attributes:
         cubin: An ELF file with machine code.
         ptx: The assembly that the cubin was made from.
-        log: What it printed; with ``--ptxas-options=-v`` the registers of each kernel.
+        log: What it printed; with ``--ptxas-options=-v`` the registers of each kernel, but
+            never times, so that the same text gives the same log.
     """
 
     cubin: bytes
@@ -103,7 +106,7 @@ class Nvrtc:
                     log,
                 )
             ptx = self._output(program, "PTX").decode()
-            return Compilation(self._output(program, "CUBIN"), ptx, log)
+            return Compilation(self._output(program, "CUBIN"), ptx, _TIMES.sub("", log))
         finally:
             self.library.nvrtcDestroyProgram(ctypes.byref(program))
 
