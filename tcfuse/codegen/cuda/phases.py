@@ -15,6 +15,7 @@ from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.rows import private_rows
+from tcfuse.codegen.cuda.squares import squares_phase
 from tcfuse.codegen.cuda.variants import (
     Needs,
     Rows,
@@ -51,6 +52,9 @@ class PhaseWriter:
         chosen = variants(nest, vector, needs, self.options)
         symbol = f"{kernel.name}_{number}"
         tiled = contraction_phase(kernel, nest, f"{symbol}_tiled", needs.elements)
+        if not tiled.launches:
+            most = self.options.vector_bytes
+            tiled = squares_phase(kernel, nest, f"{symbol}_squares", needs.elements, most)
         if tiled.is_complete:
             return tiled, Polynomial()
         pieces = [tiled.text] if tiled.launches else []

@@ -44,7 +44,7 @@ SCALAR = Vector(1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Access:
+class Access:
     """One access of memory in a loop over lanes: its address, and the bytes of an element."""
 
     offset: Polynomial
@@ -67,7 +67,7 @@ def choose_vector(
             most //= 2
     iterators = _iterators(nest)
     while most > 1:
-        conditions = _conditions(found, most, iterators)
+        conditions = alignment_conditions(found, most, iterators)
         if conditions is not None:
             return Vector(most, (f"tcf_alignment % {most * widest} == 0", *conditions))
         most //= 2
@@ -80,7 +80,7 @@ def _iterators(nest: Nest) -> set[str]:
     return {loop.iterator for loop in (*nest.chain, *flat, *loops(nest.body))}
 
 
-def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator[_Access]:
+def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator[Access]:
     """The accesses of memory that differ between the lanes of ``loop``."""
     for instance in instances(loop.body):
         statement = scop.statement(instance.statement)
@@ -96,7 +96,7 @@ def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator
             inside = touch.is_write or not any(
                 stays_inside(scop, statement, touch.access, k) is False for k in range(rank)
             )
-            yield _Access(offset, tensor.dtype.bytes, inside)
+            yield Access(offset, tensor.dtype.bytes, inside)
 
 
 def at_places(offset: Polynomial, places: dict[str, Polynomial]) -> Polynomial:
@@ -108,8 +108,8 @@ def at_places(offset: Polynomial, places: dict[str, Polynomial]) -> Polynomial:
     return offset
 
 
-def _conditions(
-    found: Sequence[tuple[Loop, Sequence[_Access]]], lanes: int, iterators: set[str]
+def alignment_conditions(
+    found: Sequence[tuple[Loop, Sequence[Access]]], lanes: int, iterators: set[str]
 ) -> list[str] | None:
     """What must hold of the sizes for ``lanes``; ``None``: it never does."""
     conditions: dict[str, None] = {}

@@ -25,7 +25,7 @@ def device_header() -> str:
     headers: list[str] = []
     for name in mathlib.HEADERS:
         headers += _REPLACED.get(name, (f"mathlib/{name}",))
-    headers += ["device/packs", "kernel", "device/team", "device/grid"]
+    headers += ["device/packs", "kernel", "device/team", "device/grid", "device/staging"]
     headers += ["device/contraction", "device/contraction_fma"]
     folder = resources.files("tcfuse.codegen")
     return "#pragma once\n" + "\n".join(
