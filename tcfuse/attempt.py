@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
@@ -54,6 +55,13 @@ class Attempt:
     def on_gpus(self) -> bool:
         """Whether there is a kernel for GPUs."""
         return self.compiled is not None and self.compiled.kernels.cuda is not None
+
+    def without_cuda(self, reason: str) -> Attempt:
+        """The same region without its kernel for GPUs; refused if it has no other."""
+        if self.compiled is None or self.compiled.kernels.cpu is None:
+            return Attempt(self.group, reason=reason)
+        kernels = replace(self.compiled.kernels, cuda=None, without_cuda=reason)
+        return Attempt(self.group, replace(self.compiled, kernels=kernels))
 
     def replacement(self) -> Replacement:
         """What ``graph.rewrite`` needs to put the kernel into the model."""
@@ -157,7 +165,7 @@ class Judgement:
 
 
 def report(
-    source: str,
+    source: Path | None,
     options: OptimizeOptions,
     plans: Iterable[FusionPlan],
     tried: Sequence[Attempt],
@@ -168,22 +176,25 @@ def report(
     gated = judgement.gated
     whole = gated.whole if gated is not None else None
     return Report(
-        source=source,
+        source=str(source or ""),
         options=asdict(options),
         regions=tuple(_region(attempt, judgement, code) for attempt in tried),
         rejections=tuple((label(r.node), r.reason) for p in plans for r in p.rejections),
         speedup=whole.value if whole is not None else None,
         spread=whole.spread if whole is not None else None,
-        notes=tuple(_notes(judgement, code)),
+        notes=tuple(_notes(judgement, code, options)),
         versions=versions(),
     )
 
 
-def _notes(judgement: Judgement, code: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+def _notes(
+    judgement: Judgement, code: Mapping[str, dict[str, Any]], options: OptimizeOptions
+) -> Iterator[str]:
     if judgement.gated is not None and judgement.gated.note:
         yield judgement.gated.note
     if code:
-        yield "kernels for GPUs were neither run nor timed"
+        tried = "run in the emulator, and not" if options.emulate else "neither run nor"
+        yield f"kernels for GPUs were {tried} timed"
     if n_warnings := sum(len(about["warnings"]) for about in code.values()):
         yield f"{n_warnings} warnings about code for GPUs are in the manifest"
 

@@ -6,6 +6,7 @@ run does not spend time to find it again.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -31,6 +32,8 @@ from tcfuse.tc.sema import check
 
 if TYPE_CHECKING:
     import onnx_ir as ir  # slow to load, and layers do without
+
+log = logging.getLogger(__name__)
 
 KIND = "kernels"
 
@@ -171,10 +174,12 @@ def compile_targets(
         knobs = options.mapping, options.cuda
         try:
             cuda = compile_cuda_cached(checked, interface, hint, *knobs, store)
-        except UnsupportedError as error:
+        except (UnsupportedError, RuntimeError) as error:
             if cpu is None:
                 raise
-            without_cuda = str(error)
+            log.info("%s has no kernel for GPUs: %s", cpu.name, error)
+            fault = "" if isinstance(error, UnsupportedError) else "internal error: "
+            without_cuda = f"{fault}{error}"
     return Kernels(cpu, cuda, without_cuda)
 
 

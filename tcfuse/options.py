@@ -203,6 +203,7 @@ class OptimizeOptions:
         numerics: ``strict`` keeps every cast and the order of operations, ``default`` is never
             further from the exact answer than the original, ``fast`` may reassociate freely.
         verify: Run every kernel against the original operators.
+        emulate: Run every kernel for GPUs in the emulator, which takes minutes.
         gate: Time every kernel and give back what does not pay.
         dim: Number that each size name of the model stands for in measurements.
         input_shapes: Shape of each input in measurements.
@@ -214,6 +215,7 @@ class OptimizeOptions:
     cuda_arch: str = ""
     numerics: str = "default"
     verify: bool = True
+    emulate: bool = False
     gate: bool = True
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)

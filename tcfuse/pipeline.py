@@ -16,6 +16,7 @@ import onnx_ir as ir
 from tcfuse import debug
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
 from tcfuse.building import build_all, code_for_gpus, shared_library
+from tcfuse.emulation import emulated
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
@@ -26,7 +27,7 @@ from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
-from tcfuse.result import Result, Source, given
+from tcfuse.result import Result, Source, given, path_of
 from tcfuse.store import Store
 from tcfuse.targeting import resolved
 from tcfuse.tc.compose import ComposeError, compose
@@ -61,7 +62,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
     """
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     wishes = Wishes(run.options.dim, run.options.input_shapes)
-    path = Path(source) if isinstance(source, str | Path) else None
+    path = path_of(source)
     model, plans, tried = _compile_model(source, run)
     wishes.check(model)
     judgement = _judge(model, path, tried, wishes, run)
@@ -69,7 +70,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
     library = shared_library(kept, run.options, run.store, judgement.standby) if kept else None
     fused = rewrite(model, [a.replacement() for a in kept]) if kept else given(source)
     code = code_for_gpus(kept, run.options, run.store)
-    told = report(str(path or ""), run.options, plans, tried, judgement, code)
+    told = report(path, run.options, plans, tried, judgement, code)
     return Result(fused, library, told, path)
 
 
@@ -77,8 +78,7 @@ def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> 
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     _, plans, tried = _compile_model(source, run)
-    path = str(source) if isinstance(source, str | Path) else ""
-    return report(path, run.options, plans, tried, Judgement.of(tried), {})
+    return report(path_of(source), run.options, plans, tried, Judgement.of(tried), {})
 
 
 def _compile_model(
@@ -99,7 +99,7 @@ def _compile_model(
             if body and bodies.setdefault(attempt.name, body) != body:
                 attempt = _attempt(attempt.group, model, run, f"_{body[:6]}")
             tried.append(attempt)
-    return model, plans, tried
+    return model, plans, emulated(tried, model, run.options, run.store, run.progress)
 
 
 def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") -> Attempt:

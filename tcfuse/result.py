@@ -95,6 +95,11 @@ class Result:
         return sha256([("model", path)])["model"]
 
 
+def path_of(source: Source) -> Path | None:
+    """The file of a source, if it is one."""
+    return Path(source) if isinstance(source, str | Path) else None
+
+
 def given(source: Source) -> ir.Model:
     """The model of a source, as it was given."""
     if isinstance(source, str | Path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 import tcfuse
 from tcfuse.errors import OptionError, ToolchainError, UnsupportedError
+from tcfuse.kernels import CompiledKernel, compile_cuda_cached
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.inference import open_session, ort_errors, run
 from tcfuse.ort.manifest import read_manifest
@@ -19,6 +21,7 @@ from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 from tcfuse.ort.stage import GateResult
 from tcfuse.pipeline import optimize
 from tcfuse.targeting import resolved
+from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda_archs import arch_number, default_archs
 from tcfuse.targets.nvrtc_library import find_nvrtc
 
@@ -117,6 +120,33 @@ def test_kernels_for_gpus_alone_leave_the_cpu_as_it_was(
     status, out, _ = tcfuse("show", path, "--stage", "source")
     assert '#include "tcf_device.hpp"' in out
     assert tcfuse("show", path, "--stage", "source", "--target", "cpu")[0] == 1
+
+
+def test_a_kernel_for_gpus_that_is_wrong_in_the_emulator_goes(monkeypatch: pytest.MonkeyPatch):
+    def damage(*arguments: object) -> CompiledKernel[CudaSource]:
+        kernel = compile_cuda_cached(*arguments)
+        text = kernel.source.text
+        head, code = text.split("#include", 1)
+        assert "tcf::erf" in code
+        text = f"{head}#include{code.replace('tcf::erf', 'tcf::tanh')}"
+        damaged = replace(kernel.source, text=text)
+        return replace(kernel, source=damaged, key=f"damaged {kernel.key}")
+
+    monkeypatch.setattr("tcfuse.kernels.compile_cuda_cached", damage)
+    monkeypatch.setattr("tcfuse.pipeline.remembered", lambda _s, _k, _g, compile_: compile_())
+    original = model()
+    for target, kept in (("cpu,cuda", [("cpu",)]), ("cuda", [])):
+        result = optimize(original, gate=False, emulate=True, target=target, **ARCH)
+        assert [region.targets for region in result.report.kept] == kept
+        (region,) = result.report.regions
+        reason = region.left_out["cuda"] if kept else region.reason
+        assert reason.startswith("in the emulator, verification failed: ")
+
+
+def test_a_kernel_for_gpus_that_is_right_in_the_emulator_stays():
+    result = optimize(model(), gate=False, emulate=True, target="cpu,cuda", **ARCH)
+    assert [region.targets for region in result.report.kept] == [("cpu", "cuda")]
+    assert "kernels for GPUs were run in the emulator, and not timed" in result.report.notes
 
 
 # --------------------------------------------------------------------- which machines are meant

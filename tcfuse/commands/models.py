@@ -85,6 +85,9 @@ def optimize(
     ] = "",
     gate: Annotated[bool, typer.Option(help="Give back what does not pay.")] = True,
     verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
+    emulate: Annotated[
+        bool, typer.Option("--emulate", help="Run kernels for GPUs in the emulator; slow.")
+    ] = False,
     dim: Dim = None,
     input_shapes: InputShapes = None,
     numerics: Annotated[
@@ -108,7 +111,7 @@ def optimize(
     _log(verbose)
     order = Order(model, output, require_gain, report_json, quiet)
     options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
-    options["mapping"] = mapping
+    options |= {"emulate": emulate, "mapping": mapping}
     if numerics is not None:
         options["numerics"] = numerics
     return run(order, options, dim or [], input_shapes or [])

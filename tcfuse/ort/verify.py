@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import onnx_ir as ir
 
-from tcfuse.errors import TcfuseError
+from tcfuse.errors import TcfuseError, VerificationError
 from tcfuse.ort.accuracy import Comparison, compare
 from tcfuse.ort.feeds import Feed, feeds
 from tcfuse.ort.inference import Session, open_session, ort_errors, run
@@ -26,6 +27,10 @@ from tcfuse.tc.ast import AssignKind
 from tcfuse.tc.checked import CheckedDef
 
 log = logging.getLogger(__name__)
+
+NOT_RUN = "could not be run"
+
+Answer: TypeAlias = Callable[[Mapping[str, np.ndarray]], Sequence[np.ndarray]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,42 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A kernel to verify: where it is used, and what it should compute."""
+    """A kernel to verify: where it is used, and what it should compute.
+
+    Attributes:
+        library: Holds it; ``None`` when ONNX Runtime does not run it.
+    """
 
     model: ir.Model
     node: ir.Node
-    library: Path
+    library: Path | None
     checked: CheckedDef
     interface: Interface
 
 
 def verify_kernel(subject: Subject) -> Verification:
-    """Compare one kernel with its original on every feed."""
+    """Compare one kernel for the CPU with its original on every feed."""
+
+    def opened(model: ir.Model) -> Answer:
+        fused = open_session(model, subject.library, optimized=False, threads=2)
+        return lambda inputs: run(fused, inputs)
+
+    return compare_with_original(subject, opened)
+
+
+def compare_with_original(
+    subject: Subject,
+    open_kernel: Callable[[ir.Model], Answer],
+    chosen: Callable[[Iterable[Feed]], Iterable[Feed]] = iter,
+) -> Verification:
+    """Compare whatever computes a fused node with its original operators and float64.
+
+    Args:
+        subject: The node.
+        open_kernel: Makes a function from inputs by name to outputs, given a model of the node
+            alone.  It may raise ``VerificationError``.
+        chosen: Picks feeds to run.
+    """
     model = single_node(subject.model, subject.node, constants=False)
     function = function_of(subject.model, subject.node)
     if function is None:
@@ -70,7 +100,7 @@ def verify_kernel(subject: Subject) -> Verification:
     errors = ort_errors()
     try:
         original = open_session(model, optimized=False)
-        fused = open_session(model, subject.library, optimized=False, threads=2)
+        kernel = open_kernel(model)
     except errors as error:
         return Verification(f"cannot be loaded: {one_line(error)}", 0.0, 0.0, 0)
     given = feeds(
@@ -81,13 +111,13 @@ def verify_kernel(subject: Subject) -> Verification:
         within=[subject.checked.tensors[name].shape for name in subject.checked.temporaries],
     )
     try:
-        return _over_feeds(subject, original, fused, given)
+        return _over_feeds(subject, original, kernel, chosen(given))
     except TcfuseError as error:
         return Verification(f"float64 has no answer: {one_line(error)}", 0.0, 0.0, 0)
 
 
 def _over_feeds(
-    subject: Subject, original: Session, fused: Session, given: Iterable[Feed]
+    subject: Subject, original: Session, kernel: Answer, given: Iterable[Feed]
 ) -> Verification:
     """The verdict over every feed.
 
@@ -97,6 +127,7 @@ def _over_feeds(
     worst: dict[tuple[int, str], Comparison] = {}
     runs, telling, skipped = 0, 0, ""
     errors = ort_errors()
+    refusals: tuple[type[Exception], ...] = (*errors, VerificationError)
     ports = subject.interface.outputs
     for feed in given:
         names = (str(value.name) for value in subject.node.inputs if value is not None)
@@ -107,8 +138,8 @@ def _over_feeds(
             skipped = one_line(error)
             continue
         try:
-            ours = run(fused, inputs)
-        except errors as error:
+            ours = kernel(inputs)
+        except refusals as error:
             if not any(array.size == 0 for array in expected):
                 return Verification(f"{feed.label}: {one_line(error)}", math.inf, 0.0, runs)
             continue
@@ -123,7 +154,7 @@ def _over_feeds(
             worst[key] = worst[key].worst(found) if key in worst else found
         runs, telling = runs + 1, telling + (not feed.trivial)
     if telling == 0:
-        return Verification(f"could not be run: {skipped or 'no sizes fit'}", 0.0, 0.0, 0)
+        return Verification(f"{NOT_RUN}: {skipped or 'no sizes fit'}", 0.0, 0.0, 0)
     for (k, fill), found in worst.items():
         if found.verdict:
             problem = f"{ports[k].name} of {fill}: {found.verdict}"
