@@ -31,21 +31,21 @@ TCF_INLINE mask<L> checked(mask<L> found, mask<L> wanted, int32_t* fault) {
 }
 
 // What many numbers are divided by.  A product with the reciprocal is within 1.5 ulp of the
-// quotient; where the reciprocal would be a denormal or infinite, there is no shortcut.
+// quotient; where the reciprocal would be a denormal or infinite, it is that of the number times
+// a power of two, by which the product is multiplied as well.
 template <class T>
 struct divisor_of {
-  T value, inverse;
-  bool usable;
+  T inverse, scale;
 };
 template <class T>
 TCF_INLINE divisor_of<T> divisor(T value) {
-  const T most = T(0x1p120), least = T(0x1p-120);
   const T size = fabs(value);
-  return {value, T(1) / value, size >= least && size <= most};
+  const T scale = size < T(0x1p-120) ? T(0x1p64) : size > T(0x1p120) ? T(0x1p-64) : T(1);
+  return {T(1) / (value * scale), scale};
 }
 template <class V, class T>
 TCF_INLINE V divided(V v, divisor_of<T> by) {
-  return by.usable ? V(v * splat<T, lanes<V>>(by.inverse)) : V(v / splat<T, lanes<V>>(by.value));
+  return v * splat<T, lanes<V>>(by.inverse) * splat<T, lanes<V>>(by.scale);
 }
 
 }  // namespace tcf

@@ -11,7 +11,7 @@ import pytest
 
 from tcfuse import emulator
 from tcfuse.codegen.device import device_header
-from tcfuse.codegen.mathlib import prelude
+from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.errors import ToolchainError
 from tcfuse.targets.compilers import Level, is_x86, levels
 from tcfuse.targets.toolchain import Toolchain, Unit
@@ -62,14 +62,14 @@ def build(tmp_path_factory: pytest.TempPathFactory, private_cache: Path) -> Buil
         if (text, name) in made:
             return made[text, name]
         if name in (DEVICE, UNCONTRACTED):
-            library, include = prelude(), None
+            library, include = kernel_prelude(), None
             if name == DEVICE:  # whose functions of one thread need nothing but the words
                 include = Path(emulator.__path__[0]) / "native"
                 library = '#include "surface.hpp"\n' + device_header()
             unit = Unit("test.cpp", library + text, fused(), contract="off", include=include)
             units = {name: unit}
         elif any(level.name == name for level in runnable()):
-            units = {x.name: Unit("test.cpp", prelude() + text, x) for x in runnable()}
+            units = {x.name: Unit("test.cpp", kernel_prelude() + text, x) for x in runnable()}
         else:
             pytest.skip(f"this processor does not run level {name}")
         for key, data in zip(units, toolchain.compile(list(units.values())), strict=True):

@@ -19,20 +19,28 @@ EXTREMES = ("fmax", "fmin", "max_", "min_")
 ARITIES = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(PAIRS, 2), "fma": 3, "norm3d": 3}
 
 
+def loop(name: str, arity: int, dtype: str, width: int, value: str) -> str:
+    """A function that stores ``value`` of every ``width`` elements from ``i`` on."""
+    inputs = ", ".join(f"const {dtype}* {p}" for p in "abc"[:arity])
+    return (
+        f'extern "C" __attribute__((visibility("default"))) void '
+        f"{name}_{dtype}_{width}({inputs}, {dtype}* out, int64_t n) {{\n"
+        f"  for (int64_t i = 0; i + {width} <= n; i += {width})\n"
+        f"    tcf::store<{width}, {dtype}>(out + i, {value});\n}}\n"
+    )
+
+
 def loops(*widths: int) -> str:
-    """A loop for each function, type and number of elements."""
+    """Every function of every type, and a division by one number."""
     text = ""
-    for name, arity in ARITIES.items():
-        for dtype in TYPES:
-            inputs = ", ".join(f"const {dtype}* {p}" for p in "abc"[:arity])
-            for width in widths:
-                loads = (f"tcf::load<{dtype}, {width}>({p} + i)" for p in "abc"[:arity])
-                text += (
-                    f'extern "C" __attribute__((visibility("default"))) void '
-                    f"{name}_{dtype}_{width}({inputs}, {dtype}* out, int64_t n) {{\n"
-                    f"  for (int64_t i = 0; i + {width} <= n; i += {width})\n"
-                    f"    tcf::store<{width}>(out + i, tcf::{name}({', '.join(loads)}));\n}}\n"
-                )
+    for dtype in TYPES:
+        for width in widths:
+            loads = [f"tcf::load<{dtype}, {width}>({p} + i)" for p in "abc"]
+            for name, arity in ARITIES.items():
+                value = f"tcf::{name}({', '.join(loads[:arity])})"
+                text += loop(name, arity, dtype, width, value)
+            value = f"tcf::divided({loads[0]}, tcf::divisor(b[i]))"
+            text += loop("divided", 2, dtype, width, value)
     return text
 
 
@@ -87,3 +95,24 @@ def test_zeros_are_ordered(build, name, combine, dtype):
     signs = combine(0, 1) == 0
     want = (np.signbit(a) | np.signbit(b)) if signs else (np.signbit(a) & np.signbit(b))
     np.testing.assert_array_equal(np.signbit(got), want)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("library", "text"), [(DEVICE, PACKS), (UNCONTRACTED, SCALARS)])
+def test_division_by_one_number(build, library, text, dtype):
+    """Within 1.5 units in the last place, of a denormal 2, whatever the divisor's size."""
+    kind = TYPES[dtype]
+    a, b = pairs(dtype)
+    for width in (1, 4) if library == DEVICE else (1,):
+        divisors = b.reshape(-1, width)[:, :1].repeat(width, 1).ravel()
+        want = a.astype(np.longdouble) / divisors
+        got = call(build(text, library), f"divided_{dtype}_{width}", a, divisors)
+        assert (np.isnan(got) == np.isnan(want)).all()
+        rounded = want.astype(kind)
+        whole = np.isfinite(rounded) & np.isfinite(got)
+        unit = np.spacing(np.abs(rounded[whole])).astype(np.longdouble)
+        bound = np.maximum(1.5 * unit, 2 * np.finfo(kind).smallest_subnormal)
+        assert (np.abs(got[whole] - want[whole]) <= bound).all()
+        ends = ~whole & ~np.isnan(want)
+        assert (np.sign(got[ends]) == np.sign(want[ends])).all()
+        assert (np.abs(got[ends]) >= np.finfo(kind).max).all()

@@ -135,7 +135,7 @@ struct team {
     return N == 1 ? 0 : int(threadIdx.x) & (N - 1);
   }
   static TCF_MEMBER int number() {
-    return N > 32 ? 0 : int(threadIdx.x) / N;
+    return N > 32 ? 0 : int(threadIdx.x / N);
   }
   // The team's threads among those of its warp, a bit each.
   static TCF_MEMBER unsigned members() {
@@ -161,7 +161,7 @@ struct team {
       v = over_neighbours<32>(members(), v, f);
       const int base = turn * most_warps, lane = int(threadIdx.x) & 31;
       turn ^= 1;
-      if (lane == 0) put(base + int(threadIdx.x) / 32, v);
+      if (lane == 0) put(base + int(threadIdx.x / 32), v);
       __syncthreads();
       get(base + (lane & (warps - 1)), v);
       return over_neighbours<warps>(members(), v, f);
