@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from tcfuse.attempt import Attempt
-from tcfuse.codegen.device import device_header
 from tcfuse.debug import current
 from tcfuse.errors import ToolchainError
 from tcfuse.kernels import CompiledKernel, Kernels
@@ -19,6 +17,7 @@ from tcfuse.ort.operators import CudaKernel, Operator
 from tcfuse.store import Store, key_of, tool_digest
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.compilers import find_compiler
+from tcfuse.targets.launch_report import launch_records
 from tcfuse.targets.nvrtc import CudaImages, compile_cuda
 from tcfuse.targets.nvrtc_library import find_nvrtc
 from tcfuse.targets.object_cache import ObjectCache
@@ -86,7 +85,7 @@ def code_for_gpus(
     """What the report says about each operator's code for GPUs, by the operator's name.
 
     Units:
-        bytes: Of each image, and of what each kernel function needs (``targets.resources``).
+        bytes: Of each image, and in what each launch takes (``targets.launch_report``).
     """
     found: dict[str, dict[str, Any]] = {}
     for attempt in attempts:
@@ -99,7 +98,7 @@ def code_for_gpus(
                 {"arch": image.arch, "kind": image.kind, "bytes": len(image.data)}
                 for image in made.images
             ],
-            "resources": _as_json(made),
+            "launches": launch_records(kernel.source, made.resources),
             "warnings": [str(warning) for warning in made.warnings],
         }
     return found
@@ -121,11 +120,4 @@ def _images(
     """The kernel's code for every architecture, from the cache if it was compiled before."""
     archs = tuple(filter(None, options.cuda_arch.split(",")))
     cache = ObjectCache(store.root / "objects")
-    return compile_cuda(kernel.source, archs, header=device_header(), cache=cache)
-
-
-def _as_json(made: CudaImages) -> Mapping[str, Mapping[str, Any]]:
-    return {
-        symbol: {arch: asdict(needs) for arch, needs in by_arch.items()}
-        for symbol, by_arch in made.resources.items()
-    }
+    return compile_cuda(kernel.source, archs, cache=cache)

@@ -55,8 +55,9 @@ def test_both_targets_are_in_one_library(
     assert region.cuda is not None
     images = [(image["arch"], image["kind"]) for image in region.cuda["images"]]
     assert images == [("sm_80", "cubin"), ("sm_80", "ptx")]
-    for by_arch in region.cuda["resources"].values():
-        assert by_arch["sm_80"]["registers"] > 0
+    for launch in region.cuda["launches"]:
+        assert launch["arch"] == "sm_80"
+        assert launch["registers"] > 0
     assert result.report.options["target"] == "cpu,cuda"
     assert "kernels for GPUs were neither run nor timed" in result.report.notes
     same_answers(original, result)
@@ -67,6 +68,9 @@ def test_both_targets_are_in_one_library(
     assert (cuda[0], cpu[0]) == (0, 0)
     assert '#include "tcf_device.hpp"' in cuda[1]
     assert "TCF_KERNEL" in cpu[1]
+    status, out, _ = tcfuse("show", path, "--stage", "resources")
+    assert status == 0
+    assert len(out.splitlines()) == 1 + len(region.cuda["launches"])
     assert tcfuse("verify", path)[0] == 0
 
 

@@ -60,6 +60,7 @@ def add_to(app: typer.Typer) -> None:
         "tcfuse show --stage proof layers.tc --kernel softmax",
         "tcfuse show --stage source --target cuda layers.tc",
         "tcfuse show --stage source --kernel softmax_3f2a91c0 model.tcfuse.onnx",
+        "tcfuse show --stage resources layers.tc",
     )
     app.command(epilog=epilog)(show)
 
@@ -153,7 +154,8 @@ def bench(
 def show(
     model: Annotated[Path, typer.Argument(metavar="OUT.onnx|FILE.tc", help="Whose kernels.")],
     stage: Annotated[
-        str, typer.Option(metavar="tc|tree|mapped|source|proof", help="What to print.")
+        str,
+        typer.Option(metavar="tc|tree|mapped|source|proof|resources", help="What to print."),
     ] = "tc",
     kernel: Annotated[
         str | None, typer.Option(metavar="NAME", help="Default: every kernel.")
@@ -162,7 +164,7 @@ def show(
         str | None, typer.Option(metavar="cpu|cuda", help="Whose kernels; default: the CPU's.")
     ] = None,
 ) -> int:
-    """Print a kernel as text: its formula, schedule tree, mapping or source."""
+    """Print a kernel as text: formula, schedule tree, mapping, source, or GPU resources."""
     from tcfuse.commands.show import run
 
     return run(model, stage, kernel, target)

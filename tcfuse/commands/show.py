@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from tcfuse.commands.artifact import Artifact
 from tcfuse.commands.progress import print_lines
+from tcfuse.commands.show_resources import resources
 from tcfuse.commands.tc_file import chosen, definitions_of
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, OptionError
@@ -17,7 +18,7 @@ from tcfuse.ort.manifest import RegionReport
 from tcfuse.store import Store
 from tcfuse.targets.base import CudaSource, KernelSource
 
-STAGES = ("tc", "tree", "mapped", "source", "proof")
+STAGES = ("tc", "tree", "mapped", "source", "proof", "resources")
 
 Compiled: TypeAlias = CompiledKernel[KernelSource] | CompiledKernel[CudaSource]
 
@@ -35,6 +36,8 @@ def run(path: Path, stage: str, kernel: str | None, target: str | None) -> int:
         raise OptionError(f"no stage {stage!r}; stages are {', '.join(STAGES)}")
     if target not in (None, *TARGETS):
         raise OptionError(f"no target {target!r}; targets are {', '.join(TARGETS)}")
+    if stage == "resources":
+        return resources(path, kernel, target)
     if path.suffix == ".tc":
         return _definitions(path, stage, kernel, target)
     artifact = Artifact.read(path)

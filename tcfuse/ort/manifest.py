@@ -14,7 +14,10 @@ from typing import Any
 from tcfuse.errors import InputError
 
 FORMAT = 1
-PACKAGES = ("tcfuse", "onnx", "onnx-ir", "onnxruntime", "islpy", "numpy", "ziglang")
+PACKAGES = (
+    *("tcfuse", "onnx", "onnx-ir", "onnxruntime", "islpy", "numpy", "ziglang"),
+    "nvidia-cuda-nvrtc",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ class RegionReport:
         interface: Its signature (``ort.record``).
         targets: Machines that it runs on.
         left_out: Why it does not run on another one that was asked for.
-        cuda: Its code for GPUs: ``images``, ``resources`` of each kernel function and
-            architecture (``targets.resources``), ``warnings``.
+        cuda: Its code for GPUs: ``images``, what each of its ``launches`` takes
+            (``targets.launch_report``), ``warnings``.
         measured: Errors against float64 and times, by name.
     """
 
