@@ -123,8 +123,8 @@ def flag_of(name: str, known: Knob) -> str:
     return f"--{dashed}/--no-{dashed}" if isinstance(known.default, bool) else f"--{dashed}"
 
 
-def table(options: type) -> str:
-    """The knobs as a table in Markdown."""
+def table(options: type, prefix: str = "") -> str:
+    """The knobs as a table in Markdown; their flags' names begin with ``prefix``."""
     lines = [
         "| flag | default | tried by the tuner | unit | meaning |",
         "|---|---|---|---|---|",
@@ -133,7 +133,7 @@ def table(options: type) -> str:
         tried = "; ".join(known.shown(choice) for choice in known.choices)
         extra = "" if known.legal == ", ".join(map(str, known.choices)) else f" ({known.legal})"
         cells = (
-            f"`{flag_of(name, known)}`",
+            f"`{flag_of(prefix + name, known)}`",
             known.shown(known.default),
             tried + extra,
             known.unit,

@@ -13,6 +13,7 @@ import onnx_ir as ir
 import pytest
 
 from models import chain, gelu
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.knob import flag_of, knobs_of
 from tcfuse.options import MappingOptions
 
@@ -189,6 +190,9 @@ def test_every_knob_is_a_flag(tcfuse: Callable[..., tuple[int, str, str]], comma
     assert status == 0
     for name, known in knobs_of(MappingOptions):
         assert f"  {flag_of(name, known)}\n      {known.doc}" in out
+    for name, known in knobs_of(CudaOptions):
+        shown = f"  {flag_of(f'cuda_{name}', known)}\n      {known.doc}" in out
+        assert shown == (command == "optimize")
     assert "--tile" not in tcfuse(command, "--help")[1].partition("Examples:")[0]
 
 

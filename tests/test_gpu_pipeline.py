@@ -147,6 +147,20 @@ def test_a_kernel_for_gpus_that_is_wrong_in_the_emulator_goes(monkeypatch: pytes
         assert reason.startswith("in the emulator, verification failed: ")
 
 
+def test_knobs_reach_the_kernels_for_gpus(
+    tmp_path: Path, tcfuse: Callable[..., tuple[int, str, str]]
+):
+    source, path = tmp_path / "in.onnx", tmp_path / "out.onnx"
+    ir.save(model(), source)
+    arguments = ("optimize", source, "-o", path, "--target", "cuda", "--cuda-arch", "sm_80")
+    status, _, error = tcfuse(*arguments, "--cuda-block", "3")
+    assert status == 2
+    assert "--cuda-block 3" in error or "block is 3" in error
+    assert tcfuse(*arguments, "--cuda-block", "512", "--block", "4", "-q")[0] == 0
+    options = read_manifest(path).options
+    assert (options["cuda"]["block"], options["mapping"]["block"]) == (512, 4)
+
+
 def test_a_kernel_for_gpus_that_is_right_in_the_emulator_stays():
     result = optimize(model(), gate=False, emulate=True, target="cpu,cuda", **ARCH)
     assert [region.targets for region in result.report.kept] == [("cpu", "cuda")]

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcfuse.commands.knobs import mapping_of
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, OptionError
 from tcfuse.knob import flag_of, knob, knobs_of, table
 from tcfuse.options import (
@@ -104,8 +105,9 @@ def test_a_flag_has_the_name_of_its_knob():
 
 def test_the_documented_table_is_that_of_the_fields(request: pytest.FixtureRequest):
     path = Path(__file__).parents[1] / "docs" / "options.md"
-    head, _, _ = path.read_text(encoding="utf-8").partition("| flag")
-    made = head + table(MappingOptions)
+    head, _, rest = path.read_text(encoding="utf-8").partition("| flag")
+    between = rest[rest.index("\n## ") :].partition("| flag")[0]
+    made = head + table(MappingOptions) + between + table(CudaOptions, "cuda_")
     if request.config.getoption("--update-golden"):
         path.write_text(made, encoding="utf-8")
     assert path.read_text(encoding="utf-8") == made

@@ -12,6 +12,7 @@ import typer
 from tcfuse import debug
 from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.options import MappingOptions
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")]
@@ -105,6 +106,7 @@ def optimize(
     quiet: Quiet = False,
     *,
     mapping: MappingOptions,
+    cuda: CudaOptions,
 ) -> int:
     """Write a faster model: OUT.onnx, OUT.so with its kernels, OUT.tcfuse.json about them."""
     from tcfuse.commands.optimize import Order, run
@@ -112,7 +114,7 @@ def optimize(
     _log(verbose)
     order = Order(model, output, require_gain, report_json, quiet)
     options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
-    options |= {"emulate": emulate, "mapping": mapping}
+    options |= {"emulate": emulate, "mapping": mapping, "cuda": cuda}
     if numerics is not None:
         options["numerics"] = numerics
     return run(order, options, dim or [], input_shapes or [])
