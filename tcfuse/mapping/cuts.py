@@ -42,7 +42,7 @@ class _Way:
         return -(-self.results // results)
 
 
-TEAM = _Way(results=264, least=4096, long=1 << 15)  # a block each: two a multiprocessor
+TEAM = _Way(results=264, least=4096, long=1 << 16)  # a block each: two a multiprocessor
 THREAD = _Way(results=1 << 17, least=32, long=256)  # 1024 threads each, of four results
 TILES = _Way(results=1 << 18, least=512, long=2048)  # 64 x 64 results a block: half of them
 

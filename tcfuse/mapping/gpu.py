@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.accumulators import with_accumulators, with_registers
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
@@ -47,7 +47,15 @@ def plan_gpu_kernel(
 
 
 def _planned(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
-    """The definition scheduled and mapped."""
+    """The definition scheduled and mapped, its sums in registers."""
+    plan = _mapped(checked, facts, options)
+    if spilled := plan.spilled():
+        return _mapped(with_registers(checked, spilled), facts, options)
+    return plan
+
+
+def _mapped(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
+    """The definition scheduled and mapped as it is."""
     scop = extract_scop(checked, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)

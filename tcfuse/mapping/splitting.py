@@ -49,7 +49,8 @@ def split_reductions(
         statements += _stages(replace(checked, tensors=types), item, types, parts, reassociate)
     if len(statements) == len(checked.statements):
         return checked
-    return replace(checked, statements=tuple(statements), tensors=types)
+    whole = checked.whole | (types.keys() - checked.tensors.keys())
+    return replace(checked, statements=tuple(statements), tensors=types, whole=whole)
 
 
 def _stages(

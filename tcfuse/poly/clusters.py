@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from tcfuse.poly import isl
 from tcfuse.poly.alignment import Row, Subscripts, align, as_schedule, subscripts_of
 from tcfuse.poly.dependences import Dependences
-from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.scop import Scop, Statement, accesses
 from tcfuse.poly.tree_isl import statement_order
 from tcfuse.poly.volume import domain_volume, shared_volume
 
@@ -146,6 +146,8 @@ class _Clustering:
             return None
         if any(self.scop.statement(n).is_copy for n in (*cluster.statements, *own.statements)):
             return None
+        if self._reads_whole(cluster, own):
+            return None
         shared = shared_volume(self.scop, cluster.statements, own.statements)
         if shared == 0:
             return None
@@ -161,6 +163,12 @@ class _Clustering:
         # a statement that keeps all its loops rides along for free
         lossless = merged.depth == own.depth == cluster.depth
         return merged if lossless or 2 * shared >= largest or self._rides(own, merged) else None
+
+    def _reads_whole(self, cluster: Cluster, own: Cluster) -> bool:
+        """Whether one reads what the other has to finish first."""
+        statements = [self.scop.statement(n) for n in (*cluster.statements, *own.statements)]
+        written = {s.comprehension.tensor for s in statements} & self.scop.checked.whole
+        return any(a.tensor in written for s in statements for a in accesses(s))
 
     def _rides(self, own: Cluster, merged: Cluster) -> bool:
         return merged.depth == own.depth and all(

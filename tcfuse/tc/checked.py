@@ -41,6 +41,8 @@ class CheckedDef:
         inout: Outputs that start from what the caller's buffer holds.
         warnings: What is allowed and may not be meant, and notes on what is checked at run
             time; in the order of the statements.
+        whole: Temporaries that are finished before anything reads them, so that many can work
+            on them: the loops that read one are others than those that write it.
     """
 
     definition: Def
@@ -51,6 +53,7 @@ class CheckedDef:
     preconditions: tuple[Expr, ...] = ()
     inout: tuple[str, ...] = ()
     warnings: tuple[Finding, ...] = ()
+    whole: frozenset[str] = frozenset()
 
     @property
     def inputs(self) -> tuple[str, ...]:
