@@ -183,6 +183,6 @@ def test_a_wheel_holds_what_is_read_at_run_time():
         path.relative_to(ROOT).as_posix()
         for package in ("tcfuse", "op_library")
         for path in (ROOT / package).rglob("*")
-        if path.suffix in (".py", ".c", ".h", ".hpp", ".tc")
+        if path.suffix in (".py", ".c", ".cpp", ".h", ".hpp", ".tc")
     ]
     assert [path for path in needed if path not in files] == []

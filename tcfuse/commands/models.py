@@ -50,7 +50,10 @@ def add_to(app: typer.Typer) -> None:
     app.command(epilog=epilog)(with_knobs(optimize))
     epilog = examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v")
     app.command(epilog=epilog)(explain)
-    epilog = examples("tcfuse verify model.tcfuse.onnx")
+    epilog = examples(
+        "tcfuse verify model.tcfuse.onnx",
+        "tcfuse verify --emulate --counters model.tcfuse.onnx",
+    )
     app.command(epilog=epilog)(verify)
     epilog = examples(
         "tcfuse bench model.tcfuse.onnx",
@@ -128,11 +131,26 @@ def explain(model: Model, numerics: Numerics = "default", verbose: Verbose = 0) 
     return run(model, numerics)
 
 
-def verify(model: Optimized, verbose: Verbose = 0, quiet: Quiet = False) -> int:
+def verify(
+    model: Optimized,
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Run its CUDA on the CPU, every access checked."),
+    ] = False,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="With --emulate: what every access costs.")
+    ] = False,
+    verbose: Verbose = 0,
+    quiet: Quiet = False,
+) -> int:
     """Run every kernel of an optimized model against the original operators, here and now."""
+    _log(verbose)
+    if emulate:
+        from tcfuse.commands.verify_emulated import run as run_emulated
+
+        return run_emulated(model, counters=counters, quiet=quiet)
     from tcfuse.commands.verify import run
 
-    _log(verbose)
     return run(model, quiet)
 
 

@@ -6,12 +6,13 @@ kernel wrong whatever its results are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
 
-from tcfuse.emulator import Program, emulate
+from tcfuse.emulator import Emulated, emulate
+from tcfuse.emulator.emulate import compile_source
 from tcfuse.errors import VerificationError
 from tcfuse.ort.feeds import Feed
 from tcfuse.ort.verify import Answer, Subject, Verification, compare_with_original
@@ -23,23 +24,34 @@ MOST_FEEDS = 6
 SHARED_LIMIT = 99 << 10  # bytes that a block may ask for on the smallest of today's GPUs
 
 
-def verify_emulated(subject: Subject, source: CudaSource, toolchain: Toolchain) -> Verification:
+def verify_emulated(
+    subject: Subject,
+    source: CudaSource,
+    toolchain: Toolchain,
+    watch: Callable[[Emulated], None] | None = None,
+) -> Verification:
     """Compare one kernel with its original on a few small feeds.
 
+    Args:
+        subject: Where it is used.
+        source: The kernel.
+        toolchain: What compiles it for the emulator.
+        watch: Is given every run.
+
     Raises:
-        ToolchainError: The emulator cannot be built.
+        ToolchainError: It does not compile.
     """
-    symbols = [launch.symbol for launch in source.launches]
-    program = Program.build(
-        source.text, symbols, trace=True, contract=source.contract, toolchain=toolchain
-    )
+    program = compile_source(source, trace=True, toolchain=toolchain)
 
     def answer(inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
         done = emulate(
             source, list(inputs.values()), program=program, shared_limit=SHARED_LIMIT
         )
+        if watch is not None:
+            watch(done)
         if done.reports:
-            raise VerificationError(str(done.reports[0]))
+            more = f" (and {len(done.reports) - 1} more)" if done.reports[1:] else ""
+            raise VerificationError(f"{done.reports[0]}{more}")
         if done.fault:
             raise VerificationError("an index is out of range")
         return done.outputs
