@@ -38,8 +38,8 @@ class _Way:
     long: int
 
     def wanted(self, results: int) -> int:
-        """Parts of each result that fill the machine."""
-        return -(-self.results // results)
+        """Parts of each result that the machine has room for."""
+        return max(1, self.results // results)
 
 
 TEAM = _Way(results=264, least=4096, long=1 << 16)  # a block each: two a multiprocessor

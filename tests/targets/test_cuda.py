@@ -65,7 +65,7 @@ def test_a_team_of_several_warps_is_a_block(block: int) -> None:
 
 
 def test_rows_too_long_for_registers_are_shared() -> None:
-    text = SOFTMAX.replace("n0", "32").replace("n1", "100000")
+    text = SOFTMAX.replace("n0", "256").replace("n1", "100000")
     kernel = cuda_kernel_of(text)
     assert instances(kernel)[0] == "int, 1024, 4, 0, 1"
     assert "tcf_shared_limit" in kernel.source.launches[0].when
