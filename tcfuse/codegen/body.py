@@ -27,8 +27,10 @@ class BodyWriter:
         tensors: Mapping[str, Tensor],
         names: Names,
         reciprocals: bool = False,
+        *,
+        reads_once: bool = False,
     ) -> None:
-        self.frame = Frame(scop, tensors, names, reciprocals)
+        self.frame = Frame(scop, tensors, names, reciprocals, reads_once)
 
     def renamed(self, names: Mapping[str, str]) -> BodyWriter:
         """A writer for which tensors of those C names have other ones."""
@@ -37,7 +39,8 @@ class BodyWriter:
             key: replace(tensor, name=names.get(tensor.name, tensor.name))
             for key, tensor in frame.tensors.items()
         }
-        return BodyWriter(frame.scop, tensors, frame.names, frame.reciprocals)
+        once = frame.reads_once
+        return BodyWriter(frame.scop, tensors, frame.names, frame.reciprocals, reads_once=once)
 
     def write(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
         """One instance, as scalars outside a lanes loop."""

@@ -33,12 +33,15 @@ class Frame:
 
     Attributes:
         reciprocals: Whether lanes may multiply by the reciprocal of a sum they all divide by.
+        reads_once: Whether an element that a statement reads several times gets a name, so that
+            memory is asked for it once whatever the compiler sees.
     """
 
     scop: Scop
     tensors: Mapping[str, Tensor]
     names: Names
     reciprocals: bool
+    reads_once: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +85,7 @@ class Evaluation:
         self.lane = lane
         self.values: dict[int, Value] = {}
         self.kinds: dict[int, Type] = {}
+        self.reads: dict[str, Value] = {}
         self.lets: dict[str, Value] = {}
         self.let_types: dict[str, Type] = {}
         self.operators = Operators(lane.width if lane else "1")
@@ -190,10 +194,21 @@ class Evaluation:
                 faulty = not guard_keeps_inside(scop, statement, access, position, guard)
                 loose.append(_Subscript(self._index(known), stride, size, faulty))
         if not computed and not loose:
-            return read(tensor, affine, self.lane)
+            return self._once(tensor, read(tensor, affine, self.lane))
         if not loose and not guard and not any(s.value.varying for s in computed):
             return self._at_index(tensor, affine, computed)
         return self._checked(access, tensor, affine, computed, loose)
+
+    def _once(self, tensor: Tensor, value: Value) -> Value:
+        """An element, under the name it has if the statement reads it before."""
+        in_place = self.lane is None or value.varying
+        if not self.frame.reads_once or tensor.register or not in_place:
+            return value
+        if value.text not in self.reads:
+            name = self.frame.names.fresh("x")
+            self.lines.add(f"const auto {name} = {value.text};")
+            self.reads[value.text] = Value(name, value.type, value.varying)
+        return self.reads[value.text]
 
     def _at_index(
         self, tensor: Tensor, affine: Polynomial, computed: Sequence[_Subscript]

@@ -27,6 +27,7 @@ class LoopWriter:
     """Writes the loops of one kernel."""
 
     index = "int64_t"  # the C type of iterators
+    reads_once = False  # as for ``Frame``
 
     def __init__(
         self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int, *, reciprocals: bool
@@ -35,7 +36,8 @@ class LoopWriter:
         self.names = Names()
         self.unroll = unroll
         self.bodies = Bodies(scop, tensors)
-        self.copies = Copies(BodyWriter(scop, tensors, self.names, reciprocals))
+        body = BodyWriter(scop, tensors, self.names, reciprocals, reads_once=self.reads_once)
+        self.copies = Copies(body)
 
     def block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
         """Everything in ``block``, in order."""

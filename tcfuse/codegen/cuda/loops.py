@@ -30,6 +30,7 @@ class TeamWriter(LoopWriter):
     """Writes what one team does, or one thread of a flat phase."""
 
     index = INDEX
+    reads_once = True
 
     def __init__(
         self,
