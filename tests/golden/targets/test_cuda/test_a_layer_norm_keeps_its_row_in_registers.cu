@@ -26,49 +26,51 @@ TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict_
     T_S = 0.e+00f;
     T_V = 0.e+00f;
     if (0 < 768) {
-      auto acc1 = tcf::splat<float, TCF_L>(0.e+00f);
+      auto acc2 = tcf::splat<float, TCF_L>(0.e+00f);
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
-        const tcf_index base2 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
-        if (base2 + TCF_L <= 768) {
+        const tcf_index base3 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base3 + TCF_L <= 768) {
           {
-            const tcf_index c1 = base2;
-            T_X_row[tcf_group] = tcf::load<float, TCF_L>(T_X + 768 * c0 + c1);
-            acc1 = (acc1 + T_X_row[tcf_group]);
+            const tcf_index c1 = base3;
+            const auto x4 = tcf::load<float, TCF_L>(T_X + 768 * c0 + c1);
+            T_X_row[tcf_group] = x4;
+            acc2 = (acc2 + T_X_row[tcf_group]);
           }
         }
       }
-      const auto acc1_all = team.sum(tcf::hsum(acc1));
-      T_S = (T_S + acc1_all);
+      const auto acc2_all = team.sum(tcf::hsum(acc2));
+      T_S = (T_S + acc2_all);
     }
     T_M = (T_S / 7.68e+02f);
     if (0 < 768) {
-      auto acc4 = tcf::splat<float, TCF_L>(0.e+00f);
+      auto acc6 = tcf::splat<float, TCF_L>(0.e+00f);
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
-        const tcf_index base5 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
-        if (base5 + TCF_L <= 768) {
+        const tcf_index base7 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base7 + TCF_L <= 768) {
           {
-            const tcf_index c1 = base5;
-            const auto t_6 = (T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M));
-            acc4 = (acc4 + (t_6 * t_6));
+            const tcf_index c1 = base7;
+            const auto t_8 = (T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M));
+            acc6 = (acc6 + (t_8 * t_8));
           }
         }
       }
-      const auto acc4_all = team.sum(tcf::hsum(acc4));
-      T_V = (T_V + acc4_all);
+      const auto acc6_all = team.sum(tcf::hsum(acc6));
+      T_V = (T_V + acc6_all);
     }
     T_D = tcf::sqrt(((T_V / 7.68e+02f) + 1.e-05f));
     if (0 < 768) {
-      const auto by7 = tcf::divisor(T_D);
+      const auto by9 = tcf::divisor(T_D);
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
-        const tcf_index base9 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
-        if (base9 + TCF_L <= 768) {
+        const tcf_index base12 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base12 + TCF_L <= 768) {
           {
-            const tcf_index c1 = base9;
-            const auto v_10 = (tcf::divided((T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M)), by7) * tcf::load<float, TCF_L>(T_G + c1));
-            tcf::store<TCF_L>(T_Y + 768 * c0 + c1, (v_10 + tcf::load<float, TCF_L>(T_B + c1)));
+            const tcf_index c1 = base12;
+            const auto x13 = tcf::load<float, TCF_L>(T_G + c1);
+            const auto x14 = tcf::load<float, TCF_L>(T_B + c1);
+            tcf::store<TCF_L>(T_Y + 768 * c0 + c1, ((tcf::divided((T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M)), by9) * x13) + x14));
           }
         }
       }

@@ -18,8 +18,9 @@ TCF_INLINE void k_0_body(const float* __restrict__ T_X, const float* __restrict_
     if (base + TCF_L <= 96) {
       {
         const tcf_index c1 = base;
-        const auto v_1 = tcf::fmax((tcf::load<float, TCF_L>(T_X + 96 * c0 + c1) + tcf::load<float, TCF_L>(T_B + c1)), tcf::splat<float, TCF_L>(0.e+00f));
-        tcf::store<TCF_L>(T_Y + 96 * c0 + c1, v_1);
+        const auto x1 = tcf::load<float, TCF_L>(T_X + 96 * c0 + c1);
+        const auto x2 = tcf::load<float, TCF_L>(T_B + c1);
+        tcf::store<TCF_L>(T_Y + 96 * c0 + c1, tcf::fmax((x1 + x2), tcf::splat<float, TCF_L>(0.e+00f)));
       }
     }
   }

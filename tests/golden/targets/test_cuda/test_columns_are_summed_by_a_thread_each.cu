@@ -21,7 +21,8 @@ TCF_INLINE void k_0_body(const float* __restrict__ T_X, float* __restrict__ T_Y,
         tcf::vec<float, TCF_L> T_Y_acc = {};
         T_Y_acc = tcf::splat<float, TCF_L>(0.e+00f);
         for (tcf_index c1 = 0; c1 < n0; ++c1) {
-          T_Y_acc = (T_Y_acc + tcf::load<float, TCF_L>(T_X + c0 + c1 * n1));
+          const auto x1 = tcf::load<float, TCF_L>(T_X + c0 + c1 * n1);
+          T_Y_acc = (T_Y_acc + x1);
         }
         tcf::store<TCF_L>(T_Y + c0, T_Y_acc);
       }
