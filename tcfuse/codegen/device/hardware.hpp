@@ -94,6 +94,14 @@ TCF_INLINE float max_(float a, float b) { return a != a || b != b ? a + b : ::fm
 TCF_INLINE float min_(float a, float b) { return a != a || b != b ? a + b : ::fminf(a, b); }
 #endif
 
+// Conversions saturate, which is what is wanted below the range but not above it.
+constexpr int32_t least32 = int32_t(uint32_t(1) << 31);
+constexpr int64_t least64 = int64_t(uint64_t(1) << 63);
+TCF_INLINE int32_t truncate32(float v) { return v < 0x1p31f ? __float2int_rz(v) : least32; }
+TCF_INLINE int32_t truncate32(double v) { return v < 0x1p31 ? __double2int_rz(v) : least32; }
+TCF_INLINE int64_t truncate64(float v) { return v < 0x1p63f ? __float2ll_rz(v) : least64; }
+TCF_INLINE int64_t truncate64(double v) { return v < 0x1p63 ? __double2ll_rz(v) : least64; }
+
 TCF_INLINE float from_half(uint16_t h) {
   float r;
   asm("cvt.f32.f16 %0, %1;" : "=f"(r) : "h"(h));
