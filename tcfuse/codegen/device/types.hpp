@@ -13,10 +13,11 @@
 #define TCF_LAUNCH(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 
 #ifdef TCF_EMULATED
-#define TCF_UNROLL _Pragma("GCC unroll 64")
 #ifdef __clang__
+#define TCF_UNROLL _Pragma("unroll")
 #pragma clang diagnostic ignored "-Wunused-function"
 #else
+#define TCF_UNROLL _Pragma("GCC unroll 64")
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
 typedef __INT8_TYPE__ int8_t;
