@@ -11,9 +11,18 @@ from pathlib import Path
 from tcfuse.errors import OptionError
 from tcfuse.gpu.device import Device, Facts
 from tcfuse.gpu.kernel import Call, LoadedKernel, run
-from tcfuse.gpu.timing import Times, captured, interleave, launched
+from tcfuse.gpu.timing import (
+    BLOCK_SECONDS,
+    GRAPH_CALLS,
+    Times,
+    captured,
+    interleave,
+    launched,
+)
 
 __all__ = [
+    "BLOCK_SECONDS",
+    "GRAPH_CALLS",
     "Call",
     "Device",
     "Facts",
