@@ -17,14 +17,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir
+from tcfuse.emulator import Program
+from tcfuse.options import MappingOptions
 from tcfuse.ort.library import build_library, image_data, shell_unit, shell_units
 from tcfuse.ort.operators import CudaKernel, Operator
 from tcfuse.targets.base import CudaPhase, CudaSource, Interface, KernelSource, Launch, Port
 from tcfuse.targets.compilers import levels
+from tcfuse.targets.cuda import compile_kernel
 from tcfuse.targets.geometry import Step, plan
 from tcfuse.targets.nvrtc import Image
 from tcfuse.targets.toolchain import Toolchain
+from tcfuse.tc.kernel_form import kernel_form
+from tcfuse.tc.parser import parse_file
+from tcfuse.tc.sema import check
 from tcfuse.types import DType, Size, TensorType
 from tests import fake_libcuda
 from tests.ort import fake_ort
@@ -369,6 +376,66 @@ def test_a_fault_is_told_by_the_next_run(opened: Open, operator) -> None:
     other.release()
 
 
+# -------------------------------------------------------------------------- compiled kernels
+
+COMPILED = """
+def softmax(float(N, M) X) -> (Y) {
+  T(i) max=! X(i, j)
+  E(i, j) = exp(X(i, j) - T(i))
+  S(i) +=! E(i, j)
+  Y(i, j) = E(i, j) / S(i)
+}
+def column_sums(float(N, M) X) -> (Y) {
+  Y(j) +=! X(i, j)
+}
+"""
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+@pytest.fixture(scope="module")
+def compiled(built: Fakes) -> dict[str, Operator]:
+    """What the CUDA target makes of definitions, as the emulator runs it."""
+    found = {}
+    for definition in parse_file(COMPILED, "compiled.tc"):
+        form = kernel_form(check(definition, affine=False))
+        ready = check(form.definition, sizes=form.interface.sizes)
+        options = MappingOptions(), CudaOptions()
+        source = compile_kernel(ready, form.interface, definition.name, *options).source
+        symbols = [launch.symbol for launch in source.launches]
+        program = Program.build(source.text, symbols, trace=False, toolchain=built.toolchain)
+        path = built.kernels.with_name(f"{definition.name}.so")
+        path.write_bytes(program.library)
+        image = replace(built, kernels=path).image(source=source)
+        found[definition.name] = Operator(None, CudaKernel(source, (image,)))
+    return found
+
+
+@pytest.mark.parametrize("offset", [0, 4])
+@pytest.mark.parametrize("shape", [(5, 8), (3, 7), (2, 1000), (2, 9000), (9000, 3), (1, 1)])
+def test_compiled_kernels_run_as_they_were_planned(
+    fakes: Fakes, opened: Open, compiled: dict[str, Operator], shape, offset
+) -> None:
+    session = opened(*compiled.values())
+    for name, reference, made in (
+        ("softmax", softmax, shape),
+        ("column_sums", lambda x: x.sum(axis=0), shape[1:]),
+    ):
+        operator = compiled[name]
+        node = session.node(operator.name)
+        x, y = aligned(*shape, offset=offset), aligned(*made, offset=offset)
+        fakes.log.unlink(missing_ok=True)
+        assert node.run([x], [y]) == [made]
+        np.testing.assert_allclose(y, reference(x.astype(np.float64)), rtol=1e-4, atol=1e-3)
+        assert operator.cuda is not None
+        planned = expected_steps(operator.cuda.source, [shape], alignment=offset or 256)
+        assert fakes.steps() == planned
+        node.release()
+
+
 # ------------------------------------------------------------------------------------- modules
 
 WRONG = b"\x7fELF nothing that runs" + bytes(64)
@@ -447,6 +514,38 @@ def test_nodes_share_the_code_of_a_device(
     assert len(fakes.lines("cuModuleUnload")) == 2
     session.node("center").release()
     assert len(fakes.lines("cuModuleLoadData")) == 3
+
+
+def test_the_driver_is_called_in_the_context_of_the_device(
+    fakes: Fakes, opened: Open, operator
+) -> None:
+    """Threads that create, run and end sessions need not have one."""
+    node = opened(operator()).node("center")
+    node.run([aligned(5, 8)], [aligned(5, 8)])
+    node.release()
+    needs = {"cuModuleLoadData", "cuModuleUnload", "cuMemHostAlloc", "cuMemFreeHost"}
+    needs |= {"cuModuleGetFunction", "cuFuncSetAttribute", "cuLaunchKernel"}
+    depth, seen = 0, set()
+    for line in fakes.log.read_text().splitlines():
+        name = line.partition(" ")[0]
+        depth += {"cuCtxPushCurrent_v2": 1, "cuCtxPopCurrent_v2": -1}.get(name, 0)
+        if name in needs:
+            assert depth == 1, name
+            seen.add(name)
+    assert (seen, depth) == (needs, 0)
+
+
+def test_a_run_in_that_context_changes_no_context(fakes: Fakes, opened: Open, operator) -> None:
+    node = opened(operator()).node("center")
+    context = ctypes.c_void_p()
+    fakes.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    fakes.cuda.cuCtxPushCurrent_v2(context)
+    pushed = len(fakes.lines("cuCtxPushCurrent_v2"))
+    node.run([aligned(5, 8)], [aligned(5, 8)])
+    assert len(fakes.lines("cuCtxPushCurrent_v2")) == pushed
+    fakes.cuda.cuCtxPopCurrent_v2(None)
+    fakes.cuda.cuDevicePrimaryCtxRelease_v2(0)
+    node.release()
 
 
 def test_builds_with_code_for_gpus_are_reproducible(

@@ -46,18 +46,16 @@ static OrtStatus *device_of(const OrtKernelInfo *info, int *ordinal) {
 
 /* Memory that the GPU writes and the next run reads. */
 static OrtStatus *make_flag(Node *node) {
-  CUcontext popped;
   void *memory = NULL;
-  CUresult result = tcf_driver.push_context(node->module->context);
+  CUresult result = tcf_enter_context(node->module);
   if (!result) {
     result = tcf_driver.host_alloc(&memory, sizeof(int32_t), CU_MEMHOST_PORTABLE | CU_MEMHOST_MAPPED);
     if (!result) result = tcf_driver.host_pointer(&node->device_fault, memory, 0);
-    tcf_driver.pop_context(&popped);
+    if (result && memory) tcf_driver.host_free(memory);
+    tcf_leave_context();
   }
-  if (result) {
-    if (memory) tcf_driver.host_free(memory);
+  if (result)
     return tcf_driver_failed(node->region, &node->module->device, "pinned memory", result, NULL);
-  }
   node->fault = memory;
   *node->fault = 0;
   return NULL;
@@ -99,7 +97,10 @@ static void destroy(void *kernel) {
   if (status) {
     ORT(ReleaseStatus)(status);
   } else if (node) {
-    tcf_driver.host_free(node->fault);
+    if (!tcf_enter_context(node->module)) {
+      tcf_driver.host_free(node->fault);
+      tcf_leave_context();
+    }
     tcf_release_module(node->module);
     allocator->Free(allocator, node);
   }
@@ -157,11 +158,11 @@ static OrtStatus *launch_in_context(const Node *node, CUstream stream, char **te
   CUcontext current = NULL;
   if (!tcf_driver.current_context(&current) && current == node->module->context)
     return launch_phases(node, stream, tensors, sizes, scratch);
-  CUresult result = tcf_driver.push_context(node->module->context);
+  CUresult result = tcf_enter_context(node->module);
   if (result)
     return tcf_driver_failed(node->region, &node->module->device, "no context", result, NULL);
   OrtStatus *status = launch_phases(node, stream, tensors, sizes, scratch);
-  tcf_driver.pop_context(&current);
+  tcf_leave_context();
   return status;
 }
 

@@ -66,6 +66,10 @@ TCF_HIDDEN OrtStatus *tcf_acquire_module(const TcfRegion *region, int ordinal,
                                          const OrtLogger *logger, TcfModule **module);
 TCF_HIDDEN void tcf_release_module(TcfModule *module);
 
+/* Between the two, the module's context is the thread's. */
+TCF_HIDDEN CUresult tcf_enter_context(const TcfModule *module);
+TCF_HIDDEN void tcf_leave_context(void);
+
 /* "tcfuse: softmax: <doing> on device 0 (sm_90): CUDA_ERROR_INVALID_IMAGE: <what that means>" */
 TCF_HIDDEN OrtStatus *tcf_driver_failed(const TcfRegion *region, const TcfDevice *device,
                                         const char *doing, CUresult result, const char *log);

@@ -152,6 +152,15 @@ static OrtStatus *load_image(TcfModule *module, const TcfImage *image) {
   return status;
 }
 
+CUresult tcf_enter_context(const TcfModule *module) {
+  return tcf_driver.push_context(module->context);
+}
+
+void tcf_leave_context(void) {
+  CUcontext popped;
+  tcf_driver.pop_context(&popped);
+}
+
 /* Fill in a module whose device is known. */
 static OrtStatus *load_module(TcfModule *module, const OrtLogger *logger) {
   const TcfImage *image = tcf_choose_image(module->region->cuda, &module->device);
@@ -160,14 +169,13 @@ static OrtStatus *load_module(TcfModule *module, const OrtLogger *logger) {
   CUresult result = tcf_driver.retain_context(&module->context, module->device.handle);
   if (result)
     return tcf_driver_failed(module->region, &module->device, "no context", result, NULL);
-  CUcontext popped;
   OrtStatus *status;
-  result = tcf_driver.push_context(module->context);
+  result = tcf_enter_context(module);
   if (result) {
     status = tcf_driver_failed(module->region, &module->device, "no context", result, NULL);
   } else {
     status = load_image(module, image);
-    tcf_driver.pop_context(&popped);
+    tcf_leave_context();
   }
   if (status) tcf_driver.release_context(module->device.handle);
   return status;
@@ -229,7 +237,10 @@ void tcf_release_module(TcfModule *module) {
     TcfModule **place = &modules;
     while (*place != module) place = &(*place)->next;
     *place = module->next;
-    tcf_driver.unload(module->handle);
+    if (!tcf_enter_context(module)) { /* whatever thread ends the session */
+      tcf_driver.unload(module->handle);
+      tcf_leave_context();
+    }
     tcf_driver.release_context(module->device.handle);
     allocator->Free(allocator, module);
   }
