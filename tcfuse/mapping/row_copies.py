@@ -11,12 +11,15 @@ Rewrite:
         S(i) +=! X_row(i, j)
         Y(i, j) = X_row(i, j) / S(i)
 
+What is returned and read again is written to such a row first:
+    E(i, j) = exp(X(i, j))  ->  E_row(i, j) = exp(X(i, j)); E(i, j) = E_row(i, j)
+
 Source: "The Next 700 Accelerated Layers", section 4.5 (private promotion, of what has reuse).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -44,18 +47,19 @@ class RowCopies:
 
     Attributes:
         checked: The definition.
-        sources: The copied input by the name of its copy.
+        sources: The copied input or returned tensor by the name of its copy.
     """
 
     checked: CheckedDef
     sources: Mapping[str, str]
 
     def misplaced(self, buffers: Mapping[str, Buffer]) -> set[str]:
-        """The inputs whose copies are not rows: they would be written and read once more."""
+        """Those whose copies are not rows: they would be written and read once more."""
         return {
             source
             for copy, source in self.sources.items()
-            if buffers[copy].memory is not Memory.ROW or buffers[copy].lanes
+            if buffers[copy].memory is Memory.SHARED
+            or (buffers[copy].memory is Memory.ROW and buffers[copy].lanes)
         }
 
 
@@ -77,11 +81,11 @@ def plan_with_rows(checked: CheckedDef, plan: Callable[[CheckedDef], P]) -> P:
 
 
 def with_row_copies(checked: CheckedDef, without: Collection[str] = ()) -> RowCopies:
-    """``checked`` with a copy of each input of which several statements read a whole row.
+    """``checked`` with a copy of each row that several statements read or that is read again.
 
     Args:
         checked: The definition.
-        without: Inputs that are left alone.
+        without: Inputs and returned tensors that are left alone.
     """
     types = dict(checked.tensors)
     statements = list(checked.statements)
@@ -97,9 +101,41 @@ def with_row_copies(checked: CheckedDef, without: Collection[str] = ()) -> RowCo
             statements[k] = _reading(statements[k], source, copy)
         first = readers[0]
         statements.insert(first, _copy(statements[first], copy, source))
+    for source in (name for name in checked.outputs if name not in without):
+        position = _only_writer(statements, source)
+        if position is None or not any(_reads(item, source) for item in statements):
+            continue
+        copy = free_name(f"{source}_row", types)
+        types[copy] = types[source]
+        sources[copy] = source
+        statements = [_reading(item, source, copy) for item in statements]
+        writer = statements[position]
+        renamed = replace(writer.comprehension, tensor=copy)
+        statements[position] = replace(writer, comprehension=renamed)
+        statements.insert(position + 1, _stored(writer, copy, source))
     if not sources:
         return RowCopies(checked, {})
     return RowCopies(replace(checked, statements=tuple(statements), tensors=types), sources)
+
+
+def _only_writer(statements: Sequence[CheckedStatement], tensor: str) -> int | None:
+    """The one statement that writes ``tensor``, if it sets each element from others."""
+    writers = [k for k, s in enumerate(statements) if s.comprehension.tensor == tensor]
+    if len(writers) != 1:
+        return None
+    item = statements[writers[0]]
+    plain = item.comprehension.assign is AssignKind.SET and not item.reduction
+    return writers[0] if plain and not _reads(item, tensor) else None
+
+
+def _stored(writer: CheckedStatement, copy: str, source: str) -> CheckedStatement:
+    """``E(i, j) = E_row(i, j)`` over what ``writer`` writes."""
+    ranges = {r.name: r for r in writer.ranges}
+    indices = writer.comprehension.indices
+    own: tuple[Range, ...] = tuple(ranges[name] for name in indices)
+    value = Access(copy, tuple(Var(name) for name in indices))
+    written = Comprehension(source, indices, AssignKind.SET, value, own)
+    return CheckedStatement(written, own, ())
 
 
 def _reads(item: CheckedStatement, source: str) -> list[Access]:

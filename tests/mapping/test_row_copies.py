@@ -121,3 +121,32 @@ def test_kernels_with_copies_are_right(tmp_path: Path) -> None:
             found, fault = kernel(inputs)
             assert not fault
             assert_equal(checked, found, evaluate(checked, inputs))
+
+
+RETURNED = """def f(float(64, 96) X) -> (O, E) {
+  E(i, j) = exp(X(i, j))
+  S(i) +=! E(i, j)
+  O(i, j) = E(i, j) / S(i)
+}"""
+
+
+def test_what_is_returned_and_read_again_is_a_row_first() -> None:
+    copies = with_row_copies(checked_of(RETURNED))
+    assert copies.sources == {"E_row": "E"}
+    assert lines(copies.checked)[:2] == [
+        "E_row(i, j) = exp(X(i, j))",
+        "E(i, j) = E_row(i, j) where i in 0:64, j in 0:96",
+    ]
+    plan = plan_with_rows(checked_of(RETURNED), planned)
+    assert plan.buffers["E_row"].memory is Memory.ROW
+
+
+def test_what_other_rows_read_again_is_not_copied() -> None:
+    text = "def f(float(N, M) X) -> (O, E) { E(i) +=! X(i, j) O(i) = E(i) }"
+    assert not with_row_copies(checked_of(text)).sources, "a sum has its own register"
+    text = """def f(float(N) X) -> (O, E) {
+      E(i) = exp(X(i)) where i in 0:N
+      O(i) = E(N - 1 - i) where i in 0:N
+    }"""
+    plan = plan_with_rows(checked_of(text), planned)
+    assert "E_row" not in plan.buffers
