@@ -10,7 +10,7 @@
 namespace tcf_emulator {
 void begin_interval() {
   state.interval++;
-  state.lane_reads.clear();
+  state.warp_sharers.clear();
 }
 
 static bool is_ordered(const Place& then, bool shared) {  // before the running thread
@@ -26,76 +26,85 @@ static void race(Finding kind, const Subject& s, const Place& now, const Place& 
          s.number, s.offset, s.bytes);
 }
 
-// One of the readers of a cell that are not ordered before the running thread, if any.
-static bool racing_reader(const Readers& r, bool shared, Place& found) {
-  const Place* const some[] = {&r.first, &r.second, &r.foreign};
+// One of the accesses that are not ordered before the running thread, if any.
+static bool racing(const Sharers& all, bool shared, Place& found) {
+  const Place* const some[] = {&all.first, &all.second, &all.foreign};
   for (const Place* p : some)
     if (!is_ordered(*p, shared)) return found = *p, true;
-  if (!r.lanes || r.first.interval != state.interval) return false;
-  const LaneReads& several = state.lane_reads[r.lanes - 1];
+  if (!all.lanes || all.first.interval != state.interval) return false;
+  const WarpSharers& warp = state.warp_sharers[all.lanes - 1];
   for (unsigned l = 0; l < 32; l++) {
-    if (!(several.mask >> l & 1)) continue;
-    found = r.first;
-    found.thread = uint16_t(r.first.thread / 32 * 32 + l);
-    found.clock = several.clock[l];
-    found.pc = several.pc[l];
+    if (!(warp.mask >> l & 1)) continue;
+    found = all.first;
+    found.thread = uint16_t(all.first.thread / 32 * 32 + l);
+    found.clock = warp.clock[l];
+    found.pc = warp.pc[l];
     if (!is_ordered(found, shared)) return true;
   }
   return false;
 }
 
-static void note_lane(LaneReads& several, const Place& p) {
+static void note_lane(WarpSharers& warp, const Place& p) {
   const unsigned lane = p.thread % 32;
-  several.mask |= 1u << lane;
-  several.clock[lane] = p.clock;
-  several.pc[lane] = p.pc;
+  warp.mask |= 1u << lane;
+  warp.clock[lane] = p.clock;
+  warp.pc[lane] = p.pc;
 }
 
-static void note_reader(Readers& r, const Place& now) {
-  if (r.first.block != now.block || r.first.interval != now.interval) {
-    if (r.first.pc && r.first.block != now.block) r.foreign = r.first;
-    r.first = now;
-    r.second = {};
-    r.lanes = 0;
-  } else if (r.first.thread == now.thread) {
-    r.first = now;
-  } else if (r.first.thread / 32 != now.thread / 32) {
-    r.second = now;
+static void note(Sharers& all, const Place& now) {
+  if (all.first.block != now.block || all.first.interval != now.interval) {
+    if (all.first.pc && all.first.block != now.block) all.foreign = all.first;
+    all.first = now;
+    all.second = {};
+    all.lanes = 0;
+  } else if (all.first.thread == now.thread) {
+    all.first = now;
+  } else if (all.first.thread / 32 != now.thread / 32) {
+    all.second = now;
   } else {
-    if (!r.lanes) {
-      state.lane_reads.push({});
-      r.lanes = uint32_t(state.lane_reads.size);
+    if (!all.lanes) {
+      state.warp_sharers.push({});
+      all.lanes = uint32_t(state.warp_sharers.size);
     }
-    note_lane(state.lane_reads[r.lanes - 1], now);
+    note_lane(state.warp_sharers[all.lanes - 1], now);
+  }
+}
+
+static bool is_written(const Buffer& b, size_t cell) {
+  const Place& plain = b.writes[cell];
+  const Place atomic = b.atomics.size ? b.atomics[cell].first : Place{};
+  if (b.flags & SHARED) return plain.block == state.block || atomic.block == state.block;
+  return plain.pc || atomic.pc;
+}
+
+static void check_cell(const Subject& s, size_t cell, Access kind, const Place& now) {
+  Buffer& b = s.buffer;
+  const bool shared = b.flags & SHARED;
+  if (kind != Access::WRITE && b.flags & UNWRITTEN && !is_written(b, cell))
+    report(Finding::UNINITIALISED, where(now.block, now.thread, now.pc), {}, s.number, s.offset,
+           s.bytes);
+  const bool reads = kind == Access::READ;
+  const Finding after_write = reads ? Finding::RACE_READ_AFTER_WRITE : Finding::RACE_WRITE_WRITE;
+  Place other;
+  if (!is_ordered(b.writes[cell], shared)) race(after_write, s, now, b.writes[cell]);
+  if (kind != Access::ATOMIC && b.atomics.size && racing(b.atomics[cell], shared, other))
+    race(after_write, s, now, other);
+  if (!reads && racing(b.reads[cell], shared, other))
+    race(Finding::RACE_WRITE_AFTER_READ, s, now, other);
+  switch (kind) {
+    case Access::READ: note(b.reads[cell], now); break;
+    case Access::WRITE: b.writes[cell] = now; break;
+    case Access::ATOMIC: note(b.atomics[cell], now); break;
   }
 }
 
 void check_cells(const Subject& s, Access kind, uint32_t pc) {
-  const Fiber& self = *current;
-  const Place now = {state.block, state.interval, own_clock(), pc, uint16_t(self.number),
-                     kind == Access::ATOMIC};
   Buffer& b = s.buffer;
-  while (s.offset & ((1u << b.granule_log2) - 1) || s.bytes & ((1u << b.granule_log2) - 1))
+  while ((s.offset | int64_t(s.bytes)) & ((1u << b.granule_log2) - 1))
     refine(b, b.granule_log2 - 1);
-  const bool shared = b.flags & SHARED, writes = kind != Access::READ;
-  const size_t last = (s.offset + s.bytes - 1) >> b.granule_log2;
-  for (size_t i = s.offset >> b.granule_log2; i <= last; i++) {
-    Place& written = b.writes[i];
-    Readers& readers = b.reads[i];
-    const bool nothing = shared ? written.block != state.block : !written.pc;
-    if (kind != Access::WRITE && b.flags & UNWRITTEN && nothing)
-      report(Finding::UNINITIALISED, where(now.block, now.thread, now.pc), {}, s.number,
-             s.offset, s.bytes);
-    if (!is_ordered(written, shared) && !(written.atomic && now.atomic))
-      race(writes ? Finding::RACE_WRITE_WRITE : Finding::RACE_READ_AFTER_WRITE, s, now, written);
-    if (!writes) {
-      note_reader(readers, now);
-      continue;
-    }
-    Place reader;
-    if (racing_reader(readers, shared, reader))
-      race(Finding::RACE_WRITE_AFTER_READ, s, now, reader);
-    written = now;
-  }
+  if (kind == Access::ATOMIC && !b.atomics.size) b.atomics.zeros(b.writes.size);
+  const Place now = {state.block, state.interval, own_clock(), pc, uint16_t(current->number)};
+  const size_t last = size_t(s.offset + int64_t(s.bytes) - 1) >> b.granule_log2;
+  for (size_t i = size_t(s.offset) >> b.granule_log2; i <= last; i++) check_cell(s, i, kind, now);
 }
 }  // namespace tcf_emulator

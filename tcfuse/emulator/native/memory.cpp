@@ -50,23 +50,29 @@ static void allocate_shadow(Buffer& b) {
   b.reads.zeros(bytes / 16 + 1);
 }
 
+// Every element 2^shift times.
+template <class T>
+static void repeat_each(Array<T>& array, uint32_t shift) {
+  Array<T> larger;
+  larger.zeros(array.size << shift);
+  for (size_t i = 0; i < larger.size; i++) larger[i] = array[i >> shift];
+  array.release();
+  array = larger;
+}
+
 // Smaller accesses need smaller cells.  A cell so far stood for its bytes alike.
 void refine(Buffer& b, uint32_t granule_log2) {
   const uint32_t shift = b.granule_log2 - granule_log2;
-  const size_t cells = b.writes.size << shift;
-  Array<Place> writes;
-  Array<Readers> reads;
-  writes.zeros(cells);
-  reads.zeros(cells);
-  for (size_t i = 0; i < cells; i++) {
-    writes[i] = b.writes[i >> shift];
-    reads[i] = b.reads[i >> shift];
-  }
+  repeat_each(b.writes, shift);
+  repeat_each(b.reads, shift);
+  repeat_each(b.atomics, shift);
+  b.granule_log2 = granule_log2;
+}
+
+void release_shadow(Buffer& b) {
   b.writes.release();
   b.reads.release();
-  b.writes = writes;
-  b.reads = reads;
-  b.granule_log2 = granule_log2;
+  b.atomics.release();
 }
 
 void begin_checks() {
@@ -83,11 +89,8 @@ void begin_checks() {
 
 // Shared memory ends with the launch.
 void end_checks() {
-  while (state.buffers.size && state.buffers[state.buffers.size - 1].flags & SHARED) {
-    Buffer& b = state.buffers[--state.buffers.size];
-    b.writes.release();
-    b.reads.release();
-  }
+  while (state.buffers.size && state.buffers[state.buffers.size - 1].flags & SHARED)
+    release_shadow(state.buffers[--state.buffers.size]);
 }
 
 int find_buffer(uintptr_t address, const void* pc) {

@@ -69,8 +69,7 @@ EXPORT void tcf_emulator_reset() {
   tcf_emulator_next();
   end_checks();
   for (Buffer& b : state.buffers) {
-    b.writes.release();
-    b.reads.release();
+    release_shadow(b);
     b.sectors.release();
   }
   state.buffers.clear();

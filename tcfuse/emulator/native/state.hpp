@@ -35,14 +35,14 @@ struct Warp {
 struct Place {  // an access by a thread, as shadow memory keeps it
   uint32_t block, interval, clock, pc;
   uint16_t thread;
-  bool atomic;
 };
-struct Readers {  // of one granule
+// Accesses of one granule that need no order among themselves: reads, or atomic operations.
+struct Sharers {
   Place first, second;  // second: of another warp than first, in the same interval
   Place foreign;        // of an earlier block of the launch
-  uint32_t lanes;       // which of first's warp, when several: 1 + index of a LaneReads
+  uint32_t lanes;       // which of first's warp, when several: 1 + index of a WarpSharers
 };
-struct LaneReads {
+struct WarpSharers {
   uint32_t interval, mask, clock[32], pc[32];
 };
 
@@ -60,7 +60,8 @@ struct Buffer {
   uint32_t flags;
   uint32_t granule_log2;  // of the bytes of one shadow cell: what accesses so far allow
   Array<Place> writes;
-  Array<Readers> reads;
+  Array<Sharers> reads;
+  Array<Sharers> atomics;  // none until there is one
   Array<uint8_t> sectors;  // of 32 bytes
   uint64_t sectors_requested[2];  // by reads and by writes
 };
@@ -124,7 +125,7 @@ struct State {
   uint3 block_index;
   Array<Buffer> buffers;  // of the caller, then those in shared memory
   Array<Variable> shared_variables;
-  Array<LaneReads> lane_reads;
+  Array<WarpSharers> warp_sharers;
   Array<Array<Logged>> logs;  // of each fiber
   Array<Report> reports;
   Index report_index;
@@ -158,6 +159,7 @@ void locate_library();
 void begin_checks();
 void end_checks();
 void refine(Buffer&, uint32_t granule_log2);
+void release_shadow(Buffer&);
 int find_buffer(uintptr_t address, const void* pc);  // -1: none
 int nearest_buffer(uintptr_t address);
 // checker.cpp
