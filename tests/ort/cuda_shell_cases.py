@@ -589,6 +589,24 @@ def test_a_library_for_both_runs_on_the_cpu(
 
 
 @pytest.mark.ort
+def test_a_library_for_gpus_alone_leaves_sessions_on_the_cpu_their_operators(
+    fakes: Fakes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is a GPU, such a session must say that it does without."""
+    alone = Operator(None, CudaKernel(CENTER, (fakes.image(),)))
+    build_library([alone], tmp_path / "alone.so", fakes.toolchain)
+    shutil.copy(tmp_path / "alone.so", tmp_path / "again.so")
+    x = aligned(5, 8)
+    (y,) = open_real(tmp_path / "alone.so", CENTER_GRAPH, cuda="0").run(None, {"x": x})
+    np.testing.assert_array_equal(y, -x)  # what the model's function computes
+    with pytest.raises(Exception, match="center"):
+        open_real(tmp_path / "alone.so", CENTER_GRAPH)
+    monkeypatch.setenv("FAKE_LIBCUDA_DEVICES", "0")
+    (y,) = open_real(tmp_path / "again.so", CENTER_GRAPH).run(None, {"x": x})
+    np.testing.assert_array_equal(y, -x)
+
+
+@pytest.mark.ort
 def test_the_runtime_has_what_the_shell_asks_for(
     fakes: Fakes, operator, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch
 ) -> None:

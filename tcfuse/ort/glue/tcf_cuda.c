@@ -49,7 +49,8 @@ static OrtStatus *make_flag(Node *node) {
   void *memory = NULL;
   CUresult result = tcf_enter_context(node->module);
   if (!result) {
-    result = tcf_driver.host_alloc(&memory, sizeof(int32_t), CU_MEMHOST_PORTABLE | CU_MEMHOST_MAPPED);
+    result = tcf_driver.host_alloc(&memory, sizeof(int32_t),
+                                   CU_MEMHOST_PORTABLE | CU_MEMHOST_MAPPED);
     if (!result) result = tcf_driver.host_pointer(&node->device_fault, memory, 0);
     if (result && memory) tcf_driver.host_free(memory);
     tcf_leave_context();
@@ -199,7 +200,8 @@ static OrtStatus *compute(void *kernel, OrtKernelContext *context) {
   void *stream = NULL;
   if (__atomic_load_n(node->fault, __ATOMIC_RELAXED)) {
     __atomic_store_n(node->fault, 0, __ATOMIC_RELAXED);
-    return tcf_refuse(region, "an index was out of range in an earlier run, whose results are wrong");
+    return tcf_refuse(region,
+                      "an index was out of range in an earlier run, whose results are wrong");
   }
   TCF_TRY(tcf_open_call(region, NULL, context, tensors, sizes, &outputs));
   if (outputs.elements == 0) return NULL;

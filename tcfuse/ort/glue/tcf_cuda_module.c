@@ -108,8 +108,8 @@ static void warn_of_ptx(const TcfRegion *region, const TcfDevice *device, const 
   tcf_put(&text, " has ");
   put_images(&text, region->cuda);
   tcf_put(&text, ")");
-  OrtStatus *status = ORT(Logger_LogMessage)(logger, ORT_LOG_WARNING, text.text, "tcf_cuda_module.c",
-                                             __LINE__, "warn_of_ptx");
+  OrtStatus *status = ORT(Logger_LogMessage)(logger, ORT_LOG_WARNING, text.text,
+                                             "tcf_cuda_module.c", __LINE__, "warn_of_ptx");
   if (status) ORT(ReleaseStatus)(status);
 }
 
@@ -142,8 +142,8 @@ static OrtStatus *load_image(TcfModule *module, const TcfImage *image) {
   CUresult result = tcf_driver.load(&module->handle, image->data, 2, options, values);
   if (result) {
     TcfText doing = {0};
-    tcf_put_architecture(&doing, image->is_ptx ? "loading PTX for compute_" : "loading code for sm_",
-                         image->major, image->minor);
+    const char *what = image->is_ptx ? "loading PTX for compute_" : "loading code for sm_";
+    tcf_put_architecture(&doing, what, image->major, image->minor);
     log[sizeof log - 1] = 0;
     return tcf_driver_failed(module->region, &module->device, doing.text, result, log);
   }
