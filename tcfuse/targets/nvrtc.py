@@ -23,7 +23,7 @@ from tcfuse.targets.nvrtc_library import Compilation, Nvrtc, find_nvrtc
 from tcfuse.targets.object_cache import ObjectCache
 from tcfuse.targets.ptx import Ptx
 from tcfuse.targets.ptx_version import lowered
-from tcfuse.targets.resources import Resources, ResourceWarning, resources, warnings
+from tcfuse.targets.resources import LaunchWarning, Resources, resources, warnings
 
 FLAGS = (
     "-std=c++17",
@@ -60,7 +60,7 @@ class CudaImages:
 
     images: tuple[Image, ...]
     resources: dict[str, dict[str, Resources]]
-    warnings: tuple[ResourceWarning, ...] = ()
+    warnings: tuple[LaunchWarning, ...] = ()
 
 
 def compile_cuda(
@@ -99,7 +99,7 @@ def compile_cuda(
     texts = (newest(chosen),) if ptx is None else ptx
     images += [Image(arch, "ptx", made[arch].ptx.encode()) for arch in chosen if arch in texts]
     needs: dict[str, dict[str, Resources]] = {}
-    found: list[ResourceWarning] = []
+    found: list[LaunchWarning] = []
     for launch in source.launches:
         needs[launch.symbol] = {arch: made[arch].needs(launch.symbol) for arch in chosen}
         for arch in chosen:

@@ -42,7 +42,7 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class ResourceWarning:
+class LaunchWarning:
     """Something about a kernel function that costs time.
 
     Attributes:
@@ -88,16 +88,16 @@ def resources(cubin: Cubin, ptx: Ptx, log: str) -> dict[str, Resources]:
     return found
 
 
-def warnings(launch: Launch, arch: str, needs: Resources) -> Iterator[ResourceWarning]:
+def warnings(launch: Launch, arch: str, needs: Resources) -> Iterator[LaunchWarning]:
     """What of a launch's function costs time: registers that ran out, narrow accesses."""
     if needs.spill_stores or needs.spill_loads:
         stores, loads = needs.spill_stores, needs.spill_loads
         sentence = f"spills registers: {stores} bytes out, {loads} back"
-        yield ResourceWarning(launch.symbol, arch, sentence)
+        yield LaunchWarning(launch.symbol, arch, sentence)
     meant, widest = meant_bytes(launch), max(needs.load_bytes, needs.store_bytes)
     if widest < meant:
         sentence = f"was meant to access {meant} bytes at once, and accesses {widest} at most"
-        yield ResourceWarning(launch.symbol, arch, sentence)
+        yield LaunchWarning(launch.symbol, arch, sentence)
 
 
 def meant_bytes(launch: Launch) -> int:
