@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from tcfuse.store import Store, key_of, tool_digest
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.compilers import find_compiler
 from tcfuse.targets.launch_report import launch_records
-from tcfuse.targets.nvrtc import CudaImages, compile_cuda
+from tcfuse.targets.nvrtc import CudaImages, compile_all, compile_cuda
 from tcfuse.targets.nvrtc_library import find_nvrtc
 from tcfuse.targets.object_cache import ObjectCache
 
@@ -49,6 +49,7 @@ def shared_library(
     path = store.root / "libraries" / key[:2] / f"{key}.so"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
+        _compile_for_gpus(unique.values(), options, store)
         made = [_operator(k, options, store, k.name in standby) for k in unique.values()]
         build_library(made, path, contract=contract)
     return path
@@ -114,10 +115,22 @@ def _operator(
     return Operator(None if kernels.cpu is None else kernels.cpu.source, cuda, standby)
 
 
+def _compile_for_gpus(given: Iterable[Kernels], options: OptimizeOptions, store: Store) -> None:
+    """Have the code of all kernels in the cache: together they keep every core busy."""
+    if sources := [kernels.cuda.source for kernels in given if kernels.cuda is not None]:
+        compile_all(sources, _archs(options), cache=_cache(store))
+
+
 def _images(
     kernel: CompiledKernel[CudaSource], options: OptimizeOptions, store: Store
 ) -> CudaImages:
     """The kernel's code for every architecture, from the cache if it was compiled before."""
-    archs = tuple(filter(None, options.cuda_arch.split(",")))
-    cache = ObjectCache(store.root / "objects")
-    return compile_cuda(kernel.source, archs, cache=cache)
+    return compile_cuda(kernel.source, _archs(options), cache=_cache(store))
+
+
+def _archs(options: OptimizeOptions) -> tuple[str, ...]:
+    return tuple(filter(None, options.cuda_arch.split(",")))
+
+
+def _cache(store: Store) -> ObjectCache:
+    return ObjectCache(store.root / "objects")

@@ -7,7 +7,7 @@ are newer still.  Results are kept in the cache of objects.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from os import sched_getaffinity
@@ -70,39 +70,59 @@ def compile_cuda(
     header: str | None = None,
     ptx: Sequence[str] | None = None,
     cache: ObjectCache | None = None,
-    workers: int = 0,
 ) -> CudaImages:
-    """Compile a kernel for every architecture, several at a time.
+    """Compile one kernel, as ``compile_all`` does."""
+    return compile_all([source], archs, header=header, ptx=ptx, cache=cache)[0]
+
+
+def compile_all(
+    sources: Sequence[CudaSource],
+    archs: Sequence[str] = (),
+    *,
+    header: str | None = None,
+    ptx: Sequence[str] | None = None,
+    cache: ObjectCache | None = None,
+    workers: int = 0,
+) -> list[CudaImages]:
+    """Compile kernels for every architecture, several at a time.
 
     Args:
-        source: The kernel.
+        sources: The kernels.
         archs: ``sm_80``, ``sm_90``, ... (``cuda_archs.parse_archs``); none for the common ones.
         header: What ``#include "tcf_device.hpp"`` includes; ``None`` for ``codegen.device``'s.
         ptx: Those of ``archs`` whose PTX is an image too; ``None`` for the newest.
         cache: Where results are kept; ``None`` compiles everything anew.
-        workers: Architectures compiled at the same time; 0 is one a core.
+        workers: How many are compiled at the same time; 0 is one a core.
 
     Raises:
-        ToolchainError: NVRTC is missing, or the text does not compile.
+        ToolchainError: NVRTC is missing, or a text does not compile.
     """
     nvrtc = find_nvrtc()
     chosen = sorted(archs or default_archs(nvrtc.archs), key=arch_number)
     text = device_header() if header is None else header
+    texts = frozenset((newest(chosen),) if ptx is None else ptx)
     with ThreadPoolExecutor(workers or len(sched_getaffinity(0))) as pool:
-        jobs = [pool.submit(_code, source, arch, text, nvrtc, cache) for arch in chosen]
+        jobs = [
+            {arch: pool.submit(_code, source, arch, text, nvrtc, cache) for arch in chosen}
+            for source in sources
+        ]
         try:
-            made = dict(zip(chosen, [job.result() for job in jobs], strict=True))
+            made = [{arch: job.result() for arch, job in of.items()} for of in jobs]
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    images = [Image(arch, "cubin", made[arch].cubin) for arch in chosen]
-    texts = (newest(chosen),) if ptx is None else ptx
-    images += [Image(arch, "ptx", made[arch].ptx.encode()) for arch in chosen if arch in texts]
+    return [_images(*of, texts) for of in zip(sources, made, strict=True)]
+
+
+def _images(source: CudaSource, made: Mapping[str, _Code], texts: frozenset[str]) -> CudaImages:
+    """Everything about one kernel, from its code for each architecture."""
+    images = [Image(arch, "cubin", code.cubin) for arch, code in made.items()]
+    images += [Image(a, "ptx", code.ptx.encode()) for a, code in made.items() if a in texts]
     needs: dict[str, dict[str, Resources]] = {}
     found: list[LaunchWarning] = []
     for launch in source.launches:
-        needs[launch.symbol] = {arch: made[arch].needs(launch.symbol) for arch in chosen}
-        for arch in chosen:
+        needs[launch.symbol] = {arch: code.needs(launch.symbol) for arch, code in made.items()}
+        for arch in made:
             found += warnings(launch, arch, needs[launch.symbol][arch])
     return CudaImages(tuple(images), needs, tuple(found))
 

@@ -18,7 +18,7 @@ from tcfuse.targets import nvrtc_library
 from tcfuse.targets.base import CudaPhase, CudaSource
 from tcfuse.targets.cubin import read_cubin
 from tcfuse.targets.cuda_archs import default_archs, parse_archs
-from tcfuse.targets.nvrtc import CudaImages, compile_cuda, flags
+from tcfuse.targets.nvrtc import CudaImages, compile_all, compile_cuda, flags
 from tcfuse.targets.nvrtc_library import Nvrtc, find_nvrtc
 from tcfuse.targets.object_cache import ObjectCache
 from tests.targets.cuda_sources import (
@@ -334,3 +334,13 @@ def test_a_killed_process_leaves_nothing_that_counts(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*/*.o"))) == 2
     made = build(ELEMENTWISE, "sm_80", cache=ObjectCache(tmp_path))
     assert made == build(ELEMENTWISE, "sm_80")
+
+
+@cuda_build
+def test_kernels_compile_together_as_alone(tmp_path: Path) -> None:
+    given = [ELEMENTWISE, VECTOR, REDUCTION]
+    cache = ObjectCache(tmp_path)
+    together = compile_all(given, ["sm_80"], header=HEADER, cache=cache)
+    assert together == [build(source, "sm_80") for source in given]
+    with pytest.raises(ToolchainError, match=r"wrong\.cu does not compile"):
+        compile_all([*given, WRONG], ["sm_80"], header=HEADER, cache=cache)
