@@ -25,6 +25,9 @@ TIME_LIMIT_S = 300.0
 SECTOR = 32  # bytes
 OPERATIONS = ("read", "write", "atomic")
 
+# Launches catch signals of the process: of all programs, one runs at a time.
+_RUNNING = threading.Lock()
+
 
 @dataclass(frozen=True)
 class Run:
@@ -141,7 +144,7 @@ class Launches:
         loaded, native = self._loaded, self._loaded.native
         native.next_launch(seed)
         addresses = [value.ctypes.data for value in self._values]
-        with _TimeLimit(limit_s):
+        with _RUNNING, _TimeLimit(limit_s):
             finished = native.launch(
                 symbol, _three(grid), _three(block), shared_bytes, addresses
             )

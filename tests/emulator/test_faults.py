@@ -109,6 +109,14 @@ extern "C" __global__ void divide(int* y, int n) {
 extern "C" __global__ void far_away(float* y, int64_t n) {
   y[(n << 33) + threadIdx.x] = 1;  // BUG far_away
 }
+extern "C" __global__ void deep(float* y, int n) {
+  volatile char big[150000];
+  for (int i = 0; i < n; i += 64) big[i] = 1;  // BUG deep
+  y[0] = big[0];
+}
+extern "C" __global__ void null(float* y) {
+  if (threadIdx.x == 3) *(volatile float*)(y == nullptr) = 1;  // BUG null
+}
 extern "C" __global__ void spin(volatile int* flag) {
   while (*flag == 0) { }  // BUG spin
 }
@@ -171,6 +179,10 @@ FAULTS = {
     "not_in_mask": Fault(1, 32, (ints(32),), {Finding.LANE_OUTSIDE_MASK}),
     "divide": Fault(1, 32, (ints(32), 5), {Finding.ARITHMETIC_FAULT}),
     "far_away": Fault(1, 32, (floats(32), 100), {Finding.OUT_OF_BOUNDS_WRITE}),
+    "deep": Fault(
+        1, 1, (floats(1), 150000), {Finding.OUT_OF_BOUNDS_WRITE, Finding.STACK_OVERFLOW}
+    ),
+    "null": Fault(1, 32, (floats(1),), {Finding.OUT_OF_BOUNDS_WRITE}),
     "spin": Fault(1, 32, (ints(1),), {Finding.TIME_LIMIT}, options=(("limit_s", 0.3),)),
     "spin_at_barrier": Fault(
         1, 32, (ints(1), 9), {Finding.TIME_LIMIT}, options=(("limit_s", 0.3),)
@@ -338,6 +350,9 @@ def test_the_fast_build_survives_bad_addresses(compile_cuda):
     program = compile_cuda(TEXT, SYMBOLS, False)
     run = program.run("far_away", 1, 32, 0, [floats(32), 100])
     assert [r.kind for r in run.reports] == [Finding.SEGMENTATION_FAULT]
+    run = program.run("null", 1, 32, 0, [floats(1)])
+    assert [r.kind for r in run.reports] == [Finding.SEGMENTATION_FAULT]
+    assert run.reports[0].by.thread == (3, 0, 0)
     run = program.run("spin", 1, 32, 0, [ints(1)], limit_s=0.3)
     assert [r.kind for r in run.reports] == [Finding.TIME_LIMIT]
     assert not run.finished

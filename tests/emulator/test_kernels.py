@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -37,6 +39,19 @@ def test_runs_are_deterministic(kernels):
 
     assert once(0) == once(0)
     assert once(2)[:2] == once(3)[:2] == once(0)[:2]  # counters do not depend on the order
+
+
+def test_any_thread_may_launch(kernels):
+    """Shared memory is another for each thread of the process; launches wait for each other."""
+
+    def once(_: int) -> bool:
+        c = matmul(33, 20, 40)
+        run = kernels.run("matmul", c.grid, c.block, 0, c.args)
+        c.check()
+        return run.finished and not run.reports
+
+    with ThreadPoolExecutor(3) as pool:
+        assert all(pool.map(once, range(6)))
 
 
 def test_arguments_keep_their_addresses_apart(kernels):

@@ -19,7 +19,13 @@ static const void* interrupted_at(void* context) {
   return reinterpret_cast<const void*>(pc + 1);  // as if it were the address of a return
 }
 
-static void handle(int signal, siginfo_t*, void* context) {
+// Whether an address is just below the stacks, where the lowest one overflows to.
+static bool is_below_stacks(const void* address) {
+  const uintptr_t distance = uintptr_t(state.stacks) - uintptr_t(address);
+  return distance - 1 < 8 * STACK_BYTES;
+}
+
+static void handle(int signal, siginfo_t* info, void* context) {
   if (signal == SIGURG) {
     // A thread that reads, writes or waits is stopped there.  When the signal comes again, the
     // kernel does nothing of the kind.
@@ -32,7 +38,10 @@ static void handle(int signal, siginfo_t*, void* context) {
     return;
   }
   const bool address = signal == SIGSEGV || signal == SIGBUS;
-  fail(address ? Finding::SEGMENTATION_FAULT : Finding::ARITHMETIC_FAULT,
+  const bool stack = address && is_below_stacks(info->si_addr);
+  fail(stack     ? Finding::STACK_OVERFLOW
+       : address ? Finding::SEGMENTATION_FAULT
+                 : Finding::ARITHMETIC_FAULT,
        here(interrupted_at(context)));
 }
 

@@ -26,7 +26,9 @@ void wait(Status status, const void* pc) {
   self->status = status;
   self->pc = pc;
   if (canary(self->number) != CANARY) fail(Finding::STACK_OVERFLOW, here(pc));
+  state.busy = true;  // until this thread runs again
   tcf_emulator_switch(&self->stack_pointer, state.scheduler_stack_pointer);
+  state.busy = false;
 }
 
 void stop() {
@@ -45,6 +47,7 @@ int barrier(const char* file, int line, int vote) {
 }
 
 static void thread_main() {
+  state.busy = false;
   state.call.invoke(state.call);
   Fiber* self = current;
   state.warps[self->warp].live &= ~(1u << self->lane);
@@ -145,9 +148,7 @@ static unsigned run_warp(unsigned warp, bool& any) {
       if (f.status != Status::READY) continue;
       current = &f;
       state.switches++;
-      state.busy = false;
       tcf_emulator_switch(&state.scheduler_stack_pointer, f.stack_pointer);
-      state.busy = true;
       if (state.expired && !state.stopped) give_up(Finding::TIME_LIMIT, f, nullptr);
       if (state.stopped) return returned;
       any = again = true;
@@ -192,6 +193,7 @@ int launch(const Call& call, dim3 grid, dim3 block, unsigned shared_bytes) {
   state.block_size = block;
   state.dynamic_bytes = shared_bytes;
   state.stopped = state.expired = false;
+  state.busy = true;
   state.first_block = ++state.block + 1;
   const uint64_t blocks = uint64_t(grid.x) * grid.y * grid.z;
   const uint64_t threads = uint64_t(block.x) * block.y * block.z;
