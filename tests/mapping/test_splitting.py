@@ -157,7 +157,7 @@ def elements(checked: CheckedDef, sizes: dict[str, int], seed: int) -> dict[str,
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(made=reductions(), parts=st.sampled_from((0, 2, 3, 5, 16)), seed=st.integers(0, 9))
 def test_the_result_is_the_same(
     made: tuple[CheckedDef, dict[str, int]], parts: int, seed: int
@@ -170,7 +170,7 @@ def test_the_result_is_the_same(
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
-@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4099, 3 * 4096, 20011, 4096 * 4096 + 5])
+@pytest.mark.parametrize("length", [0, 1, 4095, 4096, 4099, 3 * 4096, 20011, 300 * 4096 + 5])
 def test_the_result_is_the_same_for_every_length(length: int) -> None:
     checked = checked_of(TOTAL)
     inputs = {"X": np.sin(np.arange(length, dtype=np.float32))}

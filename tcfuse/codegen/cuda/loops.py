@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from tcfuse.codegen.cuda.vectors import Vector
+from tcfuse.codegen.cuda.waits import Wait
 from tcfuse.codegen.kernel_ast import Block, Instance, Loop
 from tcfuse.codegen.loops import LoopWriter
 from tcfuse.codegen.scope import LaneLoop, Lines
@@ -40,7 +41,7 @@ class TeamWriter(LoopWriter):
         reciprocals: bool,
         vector: Vector,
         rows: Collection[str] = (),
-        barriers: Collection[int] = (),
+        barriers: Mapping[int, Wait] | None = None,
     ) -> None:
         """A writer.
 
@@ -50,18 +51,18 @@ class TeamWriter(LoopWriter):
             reciprocals: As for ``Evaluation``.
             vector: The widest groups of lanes.
             rows: Tensors that stay in the registers of the threads through several loops.
-            barriers: Nodes, by identity, before which the threads of a team wait.
+            barriers: Before which nodes, by identity, the threads of a team wait, and how.
         """
         super().__init__(scop, tensors, 1, reciprocals=reciprocals)
         self.rows = frozenset(tensors[name].name for name in rows)
-        self.barriers = frozenset(barriers)
+        self.barriers = barriers or {}
         self.vector = vector
 
     def block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
         """Everything in ``block``, in order, with the barriers in between."""
         for node in block:
             if id(node) in self.barriers:
-                lines.add("team.sync();")
+                lines.add(f"team.{self.barriers[id(node)].value}();")
             super().block((node,), lines, lane)
 
     def instance(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:

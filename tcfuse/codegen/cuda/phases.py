@@ -6,7 +6,7 @@ the vectors of a row that it keeps, and where rows are; what is printed once ser
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcfuse.codegen.cuda.contraction import contraction_phase
@@ -26,7 +26,7 @@ from tcfuse.codegen.cuda.variants import (
     variants,
 )
 from tcfuse.codegen.cuda.vectors import Vector, choose_vector
-from tcfuse.codegen.cuda.waits import barriers
+from tcfuse.codegen.cuda.waits import Wait, barriers
 from tcfuse.codegen.kernel_ast import Loop, instances
 from tcfuse.codegen.scope import Lines
 from tcfuse.codegen.tensors import Tensor, rounded_bytes
@@ -128,7 +128,7 @@ class PhaseWriter:
         """Every thread runs groups of lanes, wherever they are."""
         loop = nest.flat
         assert loop is not None
-        writer = self._writer(vector, {}, ())
+        writer = self._writer(vector, {}, {})
         lines.add("constexpr int tcf_rank = 0; (void)tcf_rank;")
         lines.add(
             f"const tcf_index groups = ({(loop.high - loop.low).at_least_zero()}"
@@ -178,7 +178,7 @@ class PhaseWriter:
             writer.block(nest.body, lines, None)
 
     def _writer(
-        self, vector: Vector, private: Mapping[str, Loop], waits: Collection[int]
+        self, vector: Vector, private: Mapping[str, Loop], waits: Mapping[int, Wait]
     ) -> TeamWriter:
         return TeamWriter(
             self.kernel.scop,

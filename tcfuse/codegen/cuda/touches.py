@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from tcfuse.codegen.kernel_ast import Guard, Instance, Loop, Node
+from tcfuse.codegen.kernel_ast import Guard, Instance, Loop, Node, instances
 from tcfuse.codegen.loops import is_vector
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.poly.polynomial import Polynomial, polynomial
@@ -66,6 +66,24 @@ class Toucher:
     def touches(self, node: Node) -> tuple[Touch, ...]:
         """Every touch of memory in ``node``, whose elements other threads can see."""
         return tuple(dict.fromkeys(self._node(node, (), None)))
+
+    def totals(self, node: Node) -> tuple[Touch, ...]:
+        """The touches of what a loop over lanes adds up, once the lanes have been."""
+        found = self.touches(node) if isinstance(node, Loop) else ()
+        return tuple(t for t in found if t.threads is Threads.FIRST)
+
+    def reduces(self, node: Node) -> bool:
+        """Whether ``node`` is a loop over lanes that ends with a reduction by the team."""
+        if not isinstance(node, Loop):
+            return False
+        for instance in instances(node.body):
+            statement = self.scop.statement(instance.statement)
+            places = dict(zip(statement.iterators, instance.position, strict=True))
+            own = target(statement)
+            alone = not self.tensors[own.tensor].lanes
+            if statement.is_update and alone and not self._follows(own, places, node):
+                return True
+        return False
 
     def _node(self, node: Node, spans: tuple[Span, ...], lane: Loop | None) -> Iterator[Touch]:
         match node:

@@ -2,12 +2,17 @@
 
 Every sequence of nodes is decided on its own, inner ones first.  Towards the nodes around it, a
 sequence is what it touches before its first barrier and after its last one.
+
+A loop over lanes that reduces ends with a barrier already, where a team is a block: everybody
+has finished the loop before anybody has the result.  What such a loop lies between needs no
+other barrier, only that threads of one warp see each other's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from tcfuse.codegen.cuda.conflicts import Conflicts
 from tcfuse.codegen.cuda.touches import Span, Touch, Toucher
@@ -18,6 +23,13 @@ from tcfuse.mapping.barriers import Level, place_barriers
 from tcfuse.poly.scop import Scop
 
 
+class Wait(Enum):
+    """How the threads of a team wait; the value is the name of a member of ``tcf::team``."""
+
+    SYNC = "sync"
+    SETTLE = "settle"
+
+
 @dataclass(frozen=True, slots=True)
 class _Ends:
     """What a node or a sequence touches, as far as its own barriers leave it open.
@@ -25,10 +37,14 @@ class _Ends:
     Attributes:
         first: Touches that something earlier may not have been waited for.
         last: Touches that something later has to wait for.
+        late: Those of ``last`` that come after the reduction at the end of the node.
+        reduces: Whether there is one.
     """
 
     first: tuple[Touch, ...] = ()
     last: tuple[Touch, ...] = ()
+    late: tuple[Touch, ...] = ()
+    reduces: bool = False
 
 
 def barriers(
@@ -37,8 +53,8 @@ def barriers(
     tensors: Mapping[str, Tensor],
     rows: Collection[str],
     turns: Collection[str] | None,
-) -> frozenset[int]:
-    """The nodes, by identity, before which the threads of a team wait.
+) -> Mapping[int, Wait]:
+    """The nodes, by identity, before which the threads of a team wait, and how.
 
     Args:
         block: What a team runs in one turn.
@@ -48,16 +64,11 @@ def barriers(
         turns: Iterators that are others in the next turn; ``None``: there is no next turn.
     """
     waits = _Waits(scop, tensors)
-    ends = [waits.ends(node) for node in block]
-    needs = waits.needs(ends)
+    sequence = _Sequence(waits, block)
     if turns is not None:
-        for later, own in enumerate(ends):
-            for earlier, other in enumerate(ends):
-                last = [t for t in other.last if t.tensor in rows]
-                if waits.conflicts.any(last, own.first, apart=turns):
-                    _need(needs, earlier, later)
-    waits.place(block, needs, wraps=turns is not None)
-    return frozenset(waits.found)
+        sequence.around(apart=turns, only=rows)
+    sequence.place(wraps=turns is not None)
+    return waits.found
 
 
 class _Waits:
@@ -66,13 +77,15 @@ class _Waits:
     def __init__(self, scop: Scop, tensors: Mapping[str, Tensor]) -> None:
         self.toucher = Toucher(scop, tensors)
         self.conflicts = Conflicts(scop)
-        self.found: set[int] = set()
+        self.found: dict[int, Wait] = {}
 
     def ends(self, node: Node) -> _Ends:
         """What ``node`` leaves open; barriers inside it are placed."""
         match node:
             case Guard():
-                parts = [self._sequence(node.then), self._sequence(node.otherwise)]
+                parts = [
+                    _Sequence(self, b).place(wraps=False) for b in (node.then, node.otherwise)
+                ]
                 return _Ends(
                     tuple(t for part in parts for t in part.first),
                     tuple(t for part in parts for t in part.last),
@@ -81,62 +94,116 @@ class _Waits:
                 return self._loop(node)
             case _:
                 touches = self.toucher.touches(node)
-                return _Ends(touches, touches)
-
-    def needs(self, ends: Sequence[_Ends]) -> list[list[Level]]:
-        """What must be between the nodes of a sequence that runs once."""
-        needs = [[Level.NONE] * len(ends) for _ in ends]
-        for later, own in enumerate(ends):
-            for earlier in range(later):
-                if self.conflicts.any(ends[earlier].last, own.first):
-                    needs[earlier][later] = Level.BLOCK
-        return needs
-
-    def place(
-        self, block: Block, needs: Sequence[Sequence[Level]], *, wraps: bool
-    ) -> list[int]:
-        """Barriers in a sequence; the positions of the nodes that they stand before."""
-        levels = place_barriers(needs, wraps=wraps)
-        places = sorted((k + 1) % len(block) for k, level in enumerate(levels) if level)
-        self.found |= {id(block[k]) for k in places}
-        return places
-
-    def _sequence(self, block: Block) -> _Ends:
-        ends = [self.ends(node) for node in block]
-        return _outer(ends, self.place(block, self.needs(ends), wraps=False))
+                late = self.toucher.totals(node)
+                return _Ends(touches, touches, late, self.toucher.reduces(node))
 
     def _loop(self, loop: Loop) -> _Ends:
-        ends = [self.ends(node) for node in loop.body]
-        needs = self.needs(ends)
         span = Span(loop.iterator, loop.low, loop.high)
-        for later, own in enumerate(ends):
-            for earlier, other in enumerate(ends):
-                if self.conflicts.any(other.last, own.first, loop=span):
-                    _need(needs, earlier, later)
-        inner = _outer(ends, self.place(loop.body, needs, wraps=True))
+        sequence = _Sequence(self, loop.body)
+        sequence.around(loop=span)
+        inner = sequence.place(wraps=True)
         return _Ends(
             tuple(_inside(t, span) for t in inner.first),
             tuple(_inside(t, span) for t in inner.last),
         )
 
 
-def _need(needs: list[list[Level]], earlier: int, later: int) -> None:
-    """Note that a node waits for one of the iteration before.
+@dataclass(slots=True)
+class _Sequence:
+    """The nodes of a block, and what has to be between them."""
 
-    Between a node and a later one of the next iteration lies the whole body: any barrier does,
-    as between a node and itself.
-    """
-    needs[earlier][min(earlier, later)] = Level.BLOCK
+    waits: _Waits
+    block: Block
+    ends: list[_Ends] = field(init=False)
+    needs: list[list[Level]] = field(init=False)
+    settled: set[int] = field(init=False, default_factory=set)
 
+    def __post_init__(self) -> None:
+        self.ends = [self.waits.ends(node) for node in self.block]
+        self.needs = [[Level.NONE] * len(self.block) for _ in self.block]
+        for later in range(len(self.block)):
+            for earlier in range(later):
+                self._need(earlier, later, range(earlier, later))
 
-def _outer(ends: Sequence[_Ends], places: Sequence[int]) -> _Ends:
-    """What a sequence with barriers before the nodes at ``places`` leaves open."""
-    before = places[0] if places else len(ends)
-    after = places[-1] if places else 0
-    return _Ends(
-        tuple(t for part in ends[:before] for t in part.first),
-        tuple(t for part in ends[after:] for t in part.last),
-    )
+    def around(
+        self,
+        *,
+        loop: Span | None = None,
+        apart: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> None:
+        """Take in what an iteration needs of the one before.
+
+        Args:
+            loop: The loop around the sequence.
+            apart: Iterators that are others in the next iteration, without an order.
+            only: Tensors in which iterations meet; all when not given.
+        """
+        count = len(self.block)
+        for later in range(count):
+            for earlier in range(count):
+                between = [*range(earlier, count), *range(later)]
+                self._need(earlier, later, between, loop, apart, only)
+
+    def _need(
+        self,
+        earlier: int,
+        later: int,
+        between: Iterable[int],
+        loop: Span | None = None,
+        apart: Collection[str] = (),
+        only: Collection[str] | None = None,
+    ) -> None:
+        """Note that a node waits for an earlier one, if it does.
+
+        Between a node and a later one of the next iteration lies the whole body: any barrier
+        does, as between a node and itself.
+        """
+
+        def meet(touches: Sequence[Touch]) -> bool:
+            last = [t for t in touches if only is None or t.tensor in only]
+            first = self.ends[later].first
+            return self.waits.conflicts.any(last, first, loop=loop, apart=apart)
+
+        if not meet(self.ends[earlier].last):
+            return
+        for position in between:
+            if self._separates(position, earlier, later) and (
+                position != earlier or not meet(self.ends[position].late)
+            ):
+                self.settled.add(position)
+                return
+        wrapped = loop is not None or bool(apart)
+        self.needs[earlier][min(earlier, later) if wrapped else later] = Level.BLOCK
+
+    def _separates(self, position: int, earlier: int, later: int) -> bool:
+        """Whether a node reduces whenever both of two others run."""
+        node = self.block[position]
+        if not self.ends[position].reduces or not isinstance(node, Loop):
+            return False
+        extent = (node.high - node.low).number
+        if extent is not None and extent > 0:
+            return True
+        others = (self.block[earlier], self.block[later])
+        return any(
+            isinstance(o, Loop) and (o.low, o.high) == (node.low, node.high) for o in others
+        )
+
+    def place(self, *, wraps: bool) -> _Ends:
+        """Place the barriers; what is left open towards the nodes around the sequence."""
+        count = len(self.block)
+        levels = place_barriers(self.needs, wraps=wraps)
+        places = sorted((k + 1) % count for k, level in enumerate(levels) if level)
+        for k in self.settled:
+            self.waits.found[id(self.block[(k + 1) % count])] = Wait.SETTLE
+        for k in places:
+            self.waits.found[id(self.block[k])] = Wait.SYNC
+        before = places[0] if places else count
+        after = places[-1] if places else 0
+        return _Ends(
+            tuple(t for part in self.ends[:before] for t in part.first),
+            tuple(t for part in self.ends[after:] for t in part.last),
+        )
 
 
 def _inside(touch: Touch, span: Span) -> Touch:

@@ -153,6 +153,10 @@ struct team {
       __syncwarp(members());
     }
   }
+  // The same where a reduction is all that came after what is waited for: a block has waited.
+  static TCF_MEMBER void settle() {
+    if constexpr (N <= 32) sync();
+  }
 
   // f over the values of all threads; f must be commutative and associative.
   template <class V, class F>
