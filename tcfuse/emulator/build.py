@@ -59,7 +59,7 @@ GCC = (
     "--param=tsan-instrument-func-entry-exit=0",
 )
 # What the library needs of the C library is found in the process that loads it.
-LINK = ("-shared", "-nostdlib", "-Wl,-z,undefs", "-Wl,-z,nodelete", "-Wl,--build-id=none")
+LINK = ("-shared", "-nostdlib", "-Wl,-z,undefs", "-Wl,--build-id=none")
 
 _DYNAMIC = re.compile(r"extern\s+__shared__\s+([^;\[\]]*?)(\w+)\s*\[\s*\]\s*;")
 _ALIGNMENT = re.compile(r"(?:__align__|alignas)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -65,6 +66,7 @@ class NativeLibrary:
             path = Path(folder, "kernels.so")  # needed until it is loaded
             path.write_bytes(data)
             self._library = ctypes.CDLL(str(path))
+        weakref.finalize(self, _unload, self._library._handle)
 
     def reset(self) -> None:
         """Forget all buffers, reports and counters."""
@@ -127,6 +129,11 @@ class NativeLibrary:
         call = self._library[function]
         call.restype = ctypes.c_size_t
         return int(call(ctypes.byref(first)))  # type: ignore[arg-type]
+
+
+def _unload(handle: int) -> None:
+    """Give back the memory of a library that nobody uses any more, which ctypes never does."""
+    ctypes.CDLL(None).dlclose(ctypes.c_void_p(handle))
 
 
 def _copy(structure: Structure) -> Structure:

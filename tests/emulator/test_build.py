@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -102,6 +104,27 @@ def test_the_same_text_is_compiled_once(compile_cuda, monkeypatch):
     assert program.run("race", 1, 64, 0, [np.ones(64, np.float32)]).reports
     with pytest.raises(TypeError):
         Program.build(RACE + "\n", ["race"], trace=True)
+
+
+@pytest.mark.compiler
+def test_libraries_that_nobody_uses_are_unloaded(compile_cuda):
+    compile_cuda(RACE, ("race",))
+
+    def loaded() -> int:
+        maps = Path("/proc/self/maps").read_text(encoding="utf-8").splitlines()
+        return len({line.split()[4] for line in maps if "tcfuse-emulator-" in line})
+
+    gc.collect()
+    before = loaded()
+    programs = [Program.build(RACE, ["race"], trace=True) for _ in range(3)]
+    for program in programs:
+        run = program.run("race", 1, 64, 0, [np.ones(64, np.float32)])
+    assert loaded() == before + 3
+    del program, programs
+    gc.collect()
+    assert loaded() == before
+    assert "race" in str(run.reports[0])  # what it told outlives it
+    assert run.sites
 
 
 @pytest.mark.compiler

@@ -8,6 +8,11 @@ void prepare_logs(size_t threads) {
   for (Array<Logged>& log : state.logs) log.clear();
 }
 
+void release_logs() {
+  for (Array<Logged>& log : state.logs) log.release();
+  state.logs.release();
+}
+
 void record(const Logged& access) { state.logs[current->number].push(access); }
 
 static Site& site_of(const Logged& x, bool shared) {

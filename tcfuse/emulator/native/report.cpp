@@ -64,9 +64,11 @@ EXPORT void tcf_emulator_next() {
   state.site_index.clear();
   state.switches = state.barriers = state.blocks = 0;
 }
-// Forget all buffers too.
+// Forget all buffers too, and give memory back.
 EXPORT void tcf_emulator_reset() {
   tcf_emulator_next();
+  release_stacks();
+  release_logs();
   end_checks();
   for (Buffer& b : state.buffers) {
     release_shadow(b);

@@ -56,6 +56,12 @@ static void thread_main() {
   abort();
 }
 
+void release_stacks() {
+  if (state.stacks) munmap(state.stacks, state.stack_count * STACK_BYTES);
+  state.stacks = nullptr;
+  state.stack_count = 0;
+}
+
 static void start_fiber(unsigned i) {
   const dim3& size = state.block_size;
   Fiber& f = state.fibers[i];
@@ -84,7 +90,7 @@ static void start_block() {
   state.blocks++;
   begin_interval();
   if (state.stack_count < threads) {
-    if (state.stacks) munmap(state.stacks, state.stack_count * STACK_BYTES);
+    release_stacks();
     void* memory = mmap(nullptr, threads * STACK_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) abort();

@@ -150,6 +150,7 @@ inline uint32_t in_library(const void* pc) {
 // scheduler.cpp
 void wait(Status, const void* pc);
 [[noreturn]] void stop();  // ends the launch; its threads are dropped
+void release_stacks();
 // meeting.cpp
 void complete_meetings(unsigned warp);
 uint32_t own_clock();
@@ -171,6 +172,7 @@ void prepare_logs(size_t threads);
 void record(const Logged&);
 void count_requests(unsigned warp);
 void count_all_requests();
+void release_logs();
 // report.cpp
 Who here(const void* pc);
 Who where(uint32_t block, uint32_t thread, uint32_t pc);
