@@ -1,7 +1,8 @@
 """ONNX's node cases as CUDA, run by the emulator: right, without a race, inside every buffer.
 
 ``python -m tests.conformance.emulated --all`` runs every case that the compiler takes for the
-CPU; ``--symbolic`` gives sizes names first.
+CPU; ``--symbolic`` gives sizes names first, and ``--slice 2/8`` takes every eighth case from
+the second on.
 """
 
 from __future__ import annotations
@@ -164,6 +165,18 @@ def attempt(case: Any, outcome: Emulated, *, symbolic: bool) -> Ready | None:
     return None
 
 
+def part(text: str) -> tuple[int, int]:
+    """``2/8`` as numbers: the second of eight parts.
+
+    Raises:
+        ValueError: It is no part.
+    """
+    first, parts = map(int, text.split("/"))
+    if not 1 <= first <= parts:
+        raise ValueError(text)
+    return first, parts
+
+
 def main() -> int:
     """Run cases and print what became of them; the exit status says whether all were equal."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -172,10 +185,13 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
+    parser.add_argument("--slice", type=part, default=(1, 1), metavar="K/N", help="one part")
     arguments = parser.parse_args()
     chosen = [case for case in cases([]) if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
+    first, parts = arguments.slice
+    chosen = chosen[first - 1 :: parts]
     outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
     return report(outcome, refusals=arguments.refusals)
 
