@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from tcfuse.codegen.cuda.nest import as_factor
+from tcfuse.codegen.cuda.nest import as_divisor, as_factor
 from tcfuse.codegen.cuda.vectors import SCALAR, Vector, at_places, multiple_of
 from tcfuse.codegen.kernel_ast import Loop
 from tcfuse.codegen.scope import Lines
@@ -140,7 +140,7 @@ class Axis:
         rest, left = self.index, self.digits(body)
         while left:
             *left, digit = left
-            size = " * ".join(str(as_factor(loop.high - loop.low)) for loop in digit)
+            size = " * ".join(as_divisor(loop.high - loop.low) for loop in digit)
             size = f"({size})" if len(digit) > 1 else size
             if any(body.uses(loop.iterator) for loop in digit):
                 value = f"{rest} % {size}" if left else rest

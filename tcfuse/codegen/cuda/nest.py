@@ -57,6 +57,12 @@ def as_factor(value: Polynomial) -> Polynomial:
     return value if len(value.terms) <= 1 else Polynomial.factor(f"({value})")
 
 
+def as_divisor(value: Polynomial) -> str:
+    """A value as C text that may stand after ``/`` and ``%``."""
+    alone = value.number is not None or [(len(m), c) for m, c in value.terms] == [(1, 1)]
+    return str(value) if alone else f"({value})"
+
+
 def phases_of(nests: list[Block], scop: Scop) -> list[Nest]:
     """The phases of a kernel, in the order in which they run."""
     found: list[Nest] = []

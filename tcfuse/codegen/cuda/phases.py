@@ -13,7 +13,7 @@ from tcfuse.codegen.cuda.contraction import contraction_phase
 from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
-from tcfuse.codegen.cuda.nest import Nest
+from tcfuse.codegen.cuda.nest import Nest, as_divisor
 from tcfuse.codegen.cuda.rows import private_rows
 from tcfuse.codegen.cuda.squares import squares_phase
 from tcfuse.codegen.cuda.variants import (
@@ -200,9 +200,8 @@ class PhaseWriter:
     def _decode(self, nest: Nest, lines: Lines) -> None:
         """The iterators of the parallel loops, from what is left of the turn's number."""
         for loop, extent in reversed(list(zip(nest.chain, nest.extents, strict=True))[1:]):
-            lines.add(
-                f"const tcf_index {loop.iterator} = {_plus(loop.low, f'rest % {extent}')};"
-            )
+            value = _plus(loop.low, f"rest % {as_divisor(extent)}")
+            lines.add(f"const tcf_index {loop.iterator} = {value};")
             lines.add(f"rest /= {extent};")
         first = nest.chain[0]
         lines.add(f"const tcf_index {first.iterator} = {_plus(first.low, 'rest')};")

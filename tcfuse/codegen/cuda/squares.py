@@ -8,7 +8,7 @@ from dataclasses import replace
 from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import TeamWriter
-from tcfuse.codegen.cuda.nest import Nest, as_factor
+from tcfuse.codegen.cuda.nest import Nest, as_divisor, as_factor
 from tcfuse.codegen.cuda.staging import Staged, Staging, find_staging
 from tcfuse.codegen.cuda.variants import divided_up, index_type
 from tcfuse.codegen.cuda.vectors import SCALAR
@@ -106,13 +106,13 @@ def _decode(staging: Staging, lines: Lines) -> None:
     lines.add("tcf_index rest = turn;")
     for loop, start in ((staging.squares.along, "along"), (staging.squares.across, "across")):
         extent = (loop.high - loop.low).at_least_zero()
-        count = as_factor(divided_up(extent, staging.tile))
+        count = as_divisor(divided_up(extent, staging.tile))
         at = Polynomial.factor(f"rest % {count} * {staging.tile}")
         lines.add(f"const tcf_index {start} = {loop.low + at};")
         lines.add(f"rest /= {count};")
     for loop in reversed(staging.squares.others):
         extent = as_factor((loop.high - loop.low).at_least_zero())
-        value = loop.low + Polynomial.factor(f"rest % {extent}")
+        value = loop.low + Polynomial.factor(f"rest % {as_divisor(extent)}")
         lines.add(f"const tcf_index {loop.iterator} = {value};")
         lines.add(f"rest /= {extent};")
 

@@ -1,0 +1,39 @@
+"""Kernels for GPUs that random ones showed to go wrong, each named for its symptom."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.program_grammar import Program
+from tests.conformance.random_programs import Summary, for_emulator, run
+
+pytestmark = pytest.mark.compiler
+
+
+def assert_right(folder: Path, *texts: str) -> None:
+    """Programs are equal to the evaluator, and the emulator finds nothing."""
+    found = Summary()
+    run([Program(text, {}, {}) for text in texts], for_emulator, folder, found)
+    assert not found.wrong, found.wrong[0]
+    assert not found.refused
+    assert found.equal > 2 * len(texts)
+
+
+def test_loops_of_twice_a_size_ran_as_often_as_the_size_squared(tmp_path: Path) -> None:
+    assert_right(
+        tmp_path,
+        """def f(float(N) A, float(2*N, N, M) X) -> (float(N, 2*N) O) {
+          O(i, j) +=! X(j, i, r) where i in 0:N, j in 0:2*N, r in 0:M
+        }""",
+        """def f(float(N) A, float(2*N, M, 2*N) X, float(M) B)
+            -> (float(2*N, 2*N, M) O) {
+          O(b, i, j) = X(b, j, i) + B(j) where b in 0:2*N, i in 0:2*N, j in 0:M
+        }""",
+        """def f(float(N) A, float(2*N, 2*N, M) X, float(2*N, M, 3*N) Y)
+            -> (float(2*N, 2*N, 3*N) O) {
+          O(b, i, j) +=! X(b, i, k) * Y(b, k, j) where b in 0:2*N, i in 0:2*N, j in 0:3*N,
+            k in 0:M
+        }""",
+    )
