@@ -90,7 +90,15 @@ def compile_kernel(
             offsets[buffer.tensor] = scratch
             scratch = scratch + rounded_bytes(tensors[buffer.tensor])
     shape = Shape(
-        name, scop, tensors, buffers, interface.sizes, offsets, scratch, options.reassociate
+        name,
+        scop,
+        tensors,
+        buffers,
+        interface.sizes,
+        offsets,
+        scratch,
+        options.reassociate,
+        options.numerics,
     )
     source = _source(shape, interface, plan.tree, options, cuda, str(checked.definition))
     placed = "".join(f"# {buffer}\n" for buffer in buffers.values())

@@ -24,7 +24,7 @@ from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.volume import TYPICAL
 from tcfuse.tc.ast import Binary, Expr, Var, fold, walk
-from tcfuse.tc.typing import Type, node_type
+from tcfuse.tc.typing import Type, node_type, promote
 from tcfuse.types import DType
 
 MOST_FACTORS = 6
@@ -38,16 +38,23 @@ class Factor:
         statement: The update, with the factor alone as its value.
         position: The values of its iterators over the loops.
         outer: The loops that it follows and the other factor does not.
+        kind: Its type: a 16-bit float when its value is exactly one.
     """
 
     statement: Statement
     position: tuple[Polynomial, ...]
     outer: tuple[Loop, ...]
+    kind: Type
 
     @property
     def value(self) -> Expr:
         """The expression."""
         return self.statement.comprehension.value
+
+    @property
+    def target(self) -> str:
+        """The tensor that the sums are in."""
+        return self.statement.comprehension.tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +142,10 @@ def _starts(before: Sequence[Instance], statement: Statement, scop: Scop) -> boo
 # ---------------------------------------------------------------------- factors
 
 
-def _factors(statement: Statement, scop: Scop, dtype: DType, *, split: bool) -> list[Expr]:
-    """What is multiplied, all of the type of the sums or narrower floats; empty: nothing is."""
+def _factors(
+    statement: Statement, scop: Scop, dtype: DType, *, split: bool
+) -> list[tuple[Expr, Type]]:
+    """What is multiplied, computed in the type of the sums; empty: nothing is."""
     written = statement.comprehension
     lets: dict[str, Type] = {}
 
@@ -155,8 +164,9 @@ def _factors(statement: Statement, scop: Scop, dtype: DType, *, split: bool) -> 
         inner = parts[at]
         assert isinstance(inner, Binary)
         parts[at : at + 1] = [inner.left, inner.right]
-    kinds = [plain(fold(part, kind_of)) for part in (written.value, *parts)]
-    return parts if dtype.is_float and all(kind is dtype for kind in kinds) else []
+    kinds = [fold(part, kind_of) for part in parts]
+    alike = all(plain(kind) is dtype for kind in (*kinds, fold(written.value, kind_of)))
+    return list(zip(parts, kinds, strict=True)) if dtype.is_float and alike else []
 
 
 def _is_product(node: Expr) -> bool:
@@ -164,10 +174,13 @@ def _is_product(node: Expr) -> bool:
 
 
 def _divided(
-    parts: Sequence[Expr], statement: Statement, update: Instance, free: Sequence[Loop]
+    parts: Sequence[tuple[Expr, Type]],
+    statement: Statement,
+    update: Instance,
+    free: Sequence[Loop],
 ) -> tuple[Factor, Factor] | None:
     """The parts as two factors, each with as many iterations of its own as there can be."""
-    follows = [_followed(part, statement, update, free) for part in parts]
+    follows = [_followed(part, statement, update, free) for part, _ in parts]
     best: tuple[int, tuple[bool, ...]] = (0, ())
     for sides in product((False, True), repeat=len(parts)):
         left = set().union(*(f for f, side in zip(follows, sides, strict=True) if not side))
@@ -181,12 +194,12 @@ def _divided(
     for side in (False, True):
         mine = [k for k, s in enumerate(best[1]) if s is side]
         others = [k for k, s in enumerate(best[1]) if s is not side]
-        value = reduce(lambda a, b: Binary("*", a, b), (parts[k] for k in mine))
+        value = reduce(lambda a, b: Binary("*", a, b), (parts[k][0] for k in mine))
+        kind = reduce(promote, (parts[k][1] for k in mine[1:]), parts[mine[0]][1])
         names = set().union(*(follows[k] for k in mine))
         apart = set().union(*(follows[k] for k in others))
-        found.append(
-            Factor(_alone(statement, value), update.position, _only(free, names, apart))
-        )
+        outer = _only(free, names, apart)
+        found.append(Factor(_alone(statement, value), update.position, outer, kind))
     return found[0], found[1]
 
 

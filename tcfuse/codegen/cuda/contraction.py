@@ -16,13 +16,21 @@ from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.operands import MOST_BYTES, Lambdas, Way, way_through
-from tcfuse.codegen.cuda.tiles import TILES, Extents, Tile, choose_tiles, worth
+from tcfuse.codegen.cuda.tiles import (
+    TENSOR_TILES,
+    THREAD_TILES,
+    Extents,
+    Tile,
+    choose_tiles,
+    worth,
+)
 from tcfuse.codegen.cuda.variants import index_type
 from tcfuse.codegen.scope import Lines
 from tcfuse.mapping.storage import Memory
 from tcfuse.poly.bounds import stays_inside
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import accesses
+from tcfuse.types import DType
 
 NONE = PhaseText("", ())
 
@@ -39,7 +47,7 @@ def contraction_phase(
         elements: Of the kernel's tensors.
     """
     found = find_contraction(nest, kernel.scop, reassociate=kernel.reciprocals)
-    if found is None or found.dtype not in TILES or not _is_plain(kernel, found):
+    if found is None or found.dtype not in THREAD_TILES or not _is_plain(kernel, found):
         return NONE
     tiled = _Tiled.of(kernel, found)
     conditions = worth(tiled.extents)
@@ -51,9 +59,9 @@ def contraction_phase(
     for tile, lanes, needed in tiled.variants():
         when = " && ".join(f"({c})" for c in dict.fromkeys((*conditions, *small, *needed)))
         name, grid = f"{symbol}_{len(launches)}", str(tiled.extents.grid(tile))
-        shared = str(tile.shared_bytes)
+        shared = str(tile.shared_bytes(tiled.along_k))
         launches.append(Launch(name, grid, tile.threads, shared, when or "1"))
-        arguments = ", ".join((index, tile.text, *map(str, lanes)))
+        arguments = ", ".join((index, tile.text, shared, *map(str, lanes)))
         pieces.append(kernel.entry(launches[-1], f"{symbol}_body<{arguments}>", tile.blocks))
         if not when:
             break
@@ -67,6 +75,7 @@ class _Tiled:
     Attributes:
         b, m, n, k: The axes: batch, rows, columns, steps of the sum.
         left, right, result: How operands are read, and results written.
+        tiles: Those that it may run in, the largest first.
     """
 
     kernel: Kernel
@@ -78,6 +87,7 @@ class _Tiled:
     left: Way
     right: Way
     result: Way
+    tiles: Sequence[Tile]
 
     @classmethod
     def of(cls, kernel: Kernel, found: Contraction) -> _Tiled:
@@ -98,59 +108,78 @@ class _Tiled:
         m, n = Axis("tcf_m", found.left.outer), Axis("tcf_n", found.right.outer)
         b, k = Axis("tcf_b", found.batch), Axis("tcf_k", depth)
         iterators = {c.iterator for axis in (b, m, n, k) for c in axis.loops}
-        most = MOST_BYTES // found.dtype.bytes
+        tiles = _tiles(found, kernel.numerics)
+        most = MOST_BYTES // tiles[0].element.bytes
         left, right = (
             way_through(body, (outer, k), most, iterators)
             for body, outer in zip(bodies, (m, n), strict=True)
         )
         after = [(scop.statement(i.statement), i.position) for i in found.after]
         body = body_of(after, scop, tensors, writes=True)
-        result = way_through(body, (n,), most, iterators)
-        return cls(kernel, found, b, m, n, k, left, right, result)
+        result = way_through(body, (n,), MOST_BYTES // found.dtype.bytes, iterators)
+        return cls(kernel, found, b, m, n, k, left, right, result, tiles)
 
     @property
     def extents(self) -> Extents:
         """How often the axes count."""
         return Extents(self.b.extent, self.m.extent, self.n.extent, self.k.extent)
 
+    @property
+    def along_k(self) -> tuple[bool, bool]:
+        """Whether neighbours of the operands lie along the steps of the sum."""
+        return self.left.along is self.k, self.right.along is self.k
+
     def variants(self) -> Iterator[tuple[Tile, tuple[int, int, int], tuple[str, ...]]]:
         """Tiles with the neighbours of the three lambdas, and their conditions."""
         ways = (self.left, self.right, self.result)
-        tiles = TILES[self.found.dtype]
         vectors = all(way.vector.lanes > 1 for way in ways[:2])
         needed = tuple(dict.fromkeys(c for way in ways for c in way.vector.conditions))
         lanes = (ways[0].vector.lanes, ways[1].vector.lanes, ways[2].vector.lanes)
-        for tile, conditions in choose_tiles(tiles, self.extents, vectors=vectors):
+        for tile, conditions in choose_tiles(self.tiles, self.extents, vectors=vectors):
             yield tile, lanes, (*needed, *conditions)
         if needed:
-            for tile, conditions in choose_tiles(tiles, self.extents, vectors=False):
+            for tile, conditions in choose_tiles(self.tiles, self.extents, vectors=False):
                 yield tile, (1, 1, 1), conditions
 
     def template(self, name: str) -> str:
         """The function that every variant is an instance of."""
         lines = Lines(depth=1)
         self.kernel.declare(lines)
-        found, dtype = self.found, self.found.dtype
+        found, element = self.found, self.tiles[0].element
         scop, tensors = self.kernel.scop, self.kernel.tensors
         lambdas = Lambdas(scop, tensors, reciprocals=self.kernel.reciprocals)
         axes = (self.b, self.m, self.k)
-        lambdas.operand("a", found.left, self.left, axes, dtype, lines)
+        lambdas.operand("a", found.left, self.left, axes, element, lines)
         axes = (self.b, self.n, self.k)
-        lambdas.operand("b", found.right, self.right, axes, dtype, lines)
+        lambdas.operand("b", found.right, self.right, axes, element, lines)
         lambdas.result(found, self.result, (self.b, self.m, self.n), lines)
-        sides = [str(way.along is self.k).lower() for way in (self.left, self.right)]
+        sides = [str(along).lower() for along in self.along_k]
         extents = ", ".join(f"tcf_index({extent})" for extent in self.extents.all)
         lines.add(f"const tcf::Extents<tcf_index> extents = {{{extents}}};")
-        lines.add("tcf::contract<TCF_TILE>(")
+        lines.add("tcf::contract<TCF_TILE, TCF_SHARED>(")
         lines.add(f"    extents, tcf::operand<TCF_A, {sides[0]}>(a),")
         lines.add(
             f"    tcf::operand<TCF_B, {sides[1]}>(b), tcf::result<TCF_C>(c), tcf_shared);"
         )
         head = (
-            "template <class tcf_index, class TCF_TILE, int TCF_A, int TCF_B, int TCF_C>\n"
+            "template <class tcf_index, class TCF_TILE, int TCF_SHARED,\n"
+            "          int TCF_A, int TCF_B, int TCF_C>\n"
             f"TCF_INLINE void {name}({self.kernel.signature}) {{"
         )
         return "\n".join([head, *lines.text, "}\n"])
+
+
+def _tiles(found: Contraction, numerics: str) -> Sequence[Tile]:
+    """The tiles that compute products of such factors as exactly as is asked for."""
+    kinds = {found.left.kind, found.right.kind}
+    half = kinds & {DType.FLOAT16, DType.BFLOAT16}
+    if found.dtype is not DType.FLOAT32 or numerics == "strict":
+        return THREAD_TILES[found.dtype]
+    if len(kinds) == len(half) == 1:
+        (kind,) = half
+        assert isinstance(kind, DType)
+        return TENSOR_TILES[kind]
+    return TENSOR_TILES[DType.FLOAT32] if numerics == "fast" else THREAD_TILES[found.dtype]
 
 
 def _is_plain(kernel: Kernel, found: Contraction) -> bool:

@@ -38,6 +38,7 @@ class Kernel:
         offsets: Where each whole temporary starts in the scratch memory.
         scratch: Bytes of the whole temporaries.
         reciprocals: As for ``Evaluation``.
+        numerics: As ``MappingOptions`` has it.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Kernel:
     offsets: Mapping[str, Polynomial]
     scratch: Polynomial
     reciprocals: bool
+    numerics: str
 
     @property
     def parameters(self) -> list[tuple[str, str]]:

@@ -15,7 +15,8 @@ from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.codegen.values import converted, spread
 from tcfuse.poly.guards import guards
-from tcfuse.poly.scop import Scop
+from tcfuse.poly.scop import Scop, Statement
+from tcfuse.tc.ast import Access, Expr
 from tcfuse.types import DType
 
 MOST_BYTES = 16  # that one instruction loads or stores
@@ -72,27 +73,41 @@ class Lambdas:
         factor: Factor,
         way: Way,
         axes: Sequence[Axis],
-        dtype: DType,
+        element: DType,
         lines: Lines,
     ) -> None:
-        """``name(b, outer, k)``: the factor at as many neighbours as its vector holds."""
+        """``name(b, outer, k)``: the factor at as many neighbours as its vector holds.
+
+        Args:
+            name: ``a`` or ``b``.
+            factor: What it is.
+            way: How it is read.
+            axes: Of the batch, the rows or columns, and the steps of the sum.
+            element: What is wanted; a 16-bit float as it is in memory.
+            lines: Where the lambda goes.
+        """
         width = f"TCF_{name.upper()}"
         parameters = ", ".join(f"tcf_index {axis.index}" for axis in axes)
+        value, tensors = factor.value, {**self.tensors}
+        raw = element.is_half and isinstance(value, Access)
+        if isinstance(value, Access) and raw:
+            tensors[value.tensor] = replace(tensors[value.tensor], dtype=DType.UINT16)
         with lines.braces(f"const auto {name} = [&]({parameters})"):
             for axis in axes:
                 axis.decode(way.body, lines)
             lane = way.lane(width, lines.depth)
             inner = Lines(depth=lines.depth)
-            written = factor.statement.comprehension
             places = dict(zip(factor.statement.iterators, factor.position, strict=True))
-            roots = (*(let.value for let in written.lets), written.value)
-            frame = Frame(self.scop, self.tensors, self.names, self.reciprocals)
-            place = Place(factor.statement, places, guards(roots))
-            value = Evaluation(frame, place, inner, lane).run()
+            frame = Frame(self.scop, tensors, self.names, self.reciprocals)
+            place = Place(factor.statement, places, guards(_roots(factor.statement)))
+            found = Evaluation(frame, place, inner, lane).run()
             if lane is not None:
                 lines.extend(lane.before)
             lines.extend(inner)
-            text = converted(value, dtype) if lane is None else spread(value, dtype, width)
+            dtype = DType.UINT16 if raw else element.compute
+            text = converted(found, dtype) if lane is None else spread(found, dtype, width)
+            if element.is_half and not raw:
+                text = replace(self.tensors[factor.target], dtype=element).encoded(text)
             lines.add(f"return {text};")
         lines.text[-1] += ";"
 
@@ -123,3 +138,8 @@ class Lambdas:
                 lines.extend(lane.before)
             lines.extend(inner)
         lines.text[-1] += ";"
+
+
+def _roots(statement: Statement) -> tuple[Expr, ...]:
+    written = statement.comprehension
+    return (*(let.value for let in written.lets), written.value)

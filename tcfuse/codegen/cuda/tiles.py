@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from math import ceil
 
 from tcfuse.codegen.cuda.variants import divided_up
@@ -18,82 +19,156 @@ LEAST_WORK = 1 << 16  # multiplications below which a tile's way into shared mem
 THREADS = 512  # of one multiprocessor at least, so that a thread has 128 registers at most
 
 
+class Reads(Enum):
+    """How operands are read."""
+
+    ANY = "any"
+    VECTORS = "vectors"
+    ELEMENTS = "elements"
+
+
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A tile that blocks compute, ``tcf::FmaTile`` in C++.
+    """A tile that blocks compute.
 
     Attributes:
-        dtype: The type of elements and sums.
-        warps: Along rows and columns.
-        sums: Of one thread, along rows and columns.
+        text: Its C++ type.
+        element: The type of what is in shared memory.
+        rows, columns: Of the tile.
+        warps: In a block.
+        rate: Percent of the fastest that its threads multiply and add.
         depth: Steps of the sum between two barriers.
-        share: That of multiply-adds among the instructions of its inner loop, in percent.
-        wide: Its threads have no registers for the addresses of operands that are not read in
-            vectors.
+        padding: Elements between two rows of a panel.
+        swizzled: Panels of operands along the sum have no padding.
+        staged: Bytes of shared memory through which the results go.
+        reads: The operands it is for: those read in vectors, those that are not, or any; for
+            the addresses of single elements its threads may have no registers.
     """
 
-    dtype: DType
-    warps: tuple[int, int]
-    sums: tuple[int, int]
+    text: str
+    element: DType
+    rows: int
+    columns: int
+    warps: int
+    rate: float
     depth: int
-    share: int
-    wide: bool = False
-
-    @property
-    def text(self) -> str:
-        """The C++ type."""
-        numbers = ", ".join(map(str, (*self.warps, *self.sums, self.depth)))
-        return f"tcf::FmaTile<{C_TYPES[self.dtype]}, {numbers}>"
-
-    @property
-    def rows(self) -> int:
-        """Rows of the tile: the lanes of a warp are four along them."""
-        return 4 * self.warps[0] * self.sums[0]
-
-    @property
-    def columns(self) -> int:
-        """Columns of the tile: the lanes of a warp are eight along them."""
-        return 8 * self.warps[1] * self.sums[1]
+    padding: int
+    swizzled: bool
+    staged: int
+    reads: Reads = Reads.ANY
 
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return 32 * self.warps[0] * self.warps[1]
-
-    @property
-    def rate(self) -> float:
-        """Percent of the fastest that its threads multiply and add.
-
-        A step of the sum reads ``TM + TN`` elements a thread, and a multiprocessor delivers a
-        warp's 128 bytes of them in the time in which it issues four instructions.
-        """
-        reads = sum(self.sums) * self.dtype.bytes / 4
-        return self.share * min(1.0, self.sums[0] * self.sums[1] / 4 / reads)
+        return 32 * self.warps
 
     @property
     def blocks(self) -> int:
         """Blocks that a multiprocessor has registers for."""
         return max(1, THREADS // self.threads)
 
-    @property
-    def shared_bytes(self) -> int:
-        """Bytes of shared memory of a block: two panels of each operand, padded."""
-        padding = 2 * 16 // self.dtype.bytes
-        panels = 2 * self.depth * (self.rows + self.columns + padding)
-        staged = 8 * self.rows // (4 * self.sums[0]) * self.columns
-        return max(panels, staged) * self.dtype.bytes
+    def shared_bytes(self, along_k: tuple[bool, bool]) -> int:
+        """Bytes of shared memory of a block: two panels of each operand, or the results.
+
+        Args:
+            along_k: Whether neighbours of an operand lie along the steps of the sum.
+        """
+        sides = zip((self.rows, self.columns), along_k, strict=True)
+        widths = (s if self.swizzled and along else s + self.padding for s, along in sides)
+        return max(2 * self.depth * sum(widths) * self.element.bytes, self.staged)
 
 
-TILES = {
+def _by_threads(
+    dtype: DType,
+    warps: tuple[int, int],
+    sums: tuple[int, int],
+    depth: int,
+    share: int,
+    reads: Reads = Reads.ANY,
+) -> Tile:
+    """``tcf::FmaTile``.
+
+    Args:
+        dtype: Of elements and sums.
+        warps: Along rows and columns; the lanes of one are 4 by 8.
+        sums: Of one thread, along rows and columns.
+        depth: Steps of the sum between two barriers.
+        share: That of multiply-adds among the instructions of the inner loop, in percent.
+        reads: As for ``Tile``.
+    """
+    numbers = ", ".join(map(str, (*warps, *sums, depth)))
+    # A step of the sum reads TM + TN elements a thread, and a multiprocessor delivers a warp's
+    # 128 bytes of them in the time in which it issues four instructions.
+    delivered = sum(sums) * dtype.bytes / 4
+    return Tile(
+        f"tcf::FmaTile<{C_TYPES[dtype]}, {numbers}>",
+        dtype,
+        4 * sums[0] * warps[0],
+        8 * sums[1] * warps[1],
+        warps[0] * warps[1],
+        share * min(1.0, sums[0] * sums[1] / 4 / delivered),
+        depth,
+        padding=16 // dtype.bytes,
+        swizzled=False,
+        staged=warps[0] * warps[1] * 8 * 8 * sums[1] * dtype.bytes,
+        reads=reads,
+    )
+
+
+def _by_tensor_cores(
+    dtype: DType, warps: tuple[int, int], results: tuple[int, int], reads: Reads = Reads.ANY
+) -> Tile:
+    """``tcf::MmaTile``.
+
+    Args:
+        dtype: Of the elements; sums are ``float``.
+        warps: Along rows and columns.
+        results: Of 16 by 8 elements of one warp, along rows and columns.
+        reads: As for ``Tile``.
+    """
+    numbers = ", ".join(map(str, (*warps, *results)))
+    rows, columns = 16 * results[0] * warps[0], 8 * results[1] * warps[1]
+    # A warp loads 16 rows or columns of a step for each of its fragments.
+    loads = results[0] + results[1] / 2
+    return Tile(
+        f"tcf::MmaTile<tcf::{CORES[dtype]}, {numbers}>",
+        dtype,
+        rows,
+        columns,
+        warps[0] * warps[1],
+        100 * min(1.0, results[0] * results[1] / 3 / loads),
+        64 // dtype.bytes,
+        padding=8,
+        swizzled=True,
+        staged=warps[0] * warps[1] * 8 * (8 * results[1] + 8) * 4,
+        reads=reads,
+    )
+
+
+CORES = {
+    DType.FLOAT16: "HalfCores",
+    DType.BFLOAT16: "BfloatCores",
+    DType.FLOAT32: "Tf32Cores",
+}
+THREAD_TILES = {
     DType.FLOAT32: (
-        Tile(DType.FLOAT32, (4, 2), (8, 8), 8, 86, wide=True),
-        Tile(DType.FLOAT32, (2, 2), (8, 4), 8, 78),
-        Tile(DType.FLOAT32, (2, 1), (4, 4), 16, 70),
+        _by_threads(DType.FLOAT32, (4, 2), (8, 8), 8, 86, Reads.VECTORS),
+        _by_threads(DType.FLOAT32, (2, 2), (8, 4), 8, 78),
+        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 16, 70, Reads.VECTORS),
+        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 8, 65, Reads.ELEMENTS),
     ),
     DType.FLOAT64: (
-        Tile(DType.FLOAT64, (4, 2), (4, 4), 8, 78),
-        Tile(DType.FLOAT64, (2, 1), (4, 4), 8, 78),
+        _by_threads(DType.FLOAT64, (4, 2), (4, 4), 8, 78),
+        _by_threads(DType.FLOAT64, (2, 1), (4, 4), 8, 78),
     ),
+}
+TENSOR_TILES = {
+    dtype: (
+        _by_tensor_cores(dtype, (4, 2), (2, 8), Reads.VECTORS),
+        _by_tensor_cores(dtype, (2, 2), (2, 4), Reads.VECTORS),
+        _by_tensor_cores(dtype, (4, 2), (1, 4), Reads.ELEMENTS),
+    )
+    for dtype in CORES
 }
 
 
@@ -140,7 +215,8 @@ def choose_tiles(
         extents: Of the contraction.
         vectors: Whether both operands are read in vectors.
     """
-    usable = [tile for tile in tiles if vectors or not tile.wide]
+    unfit = Reads.ELEMENTS if vectors else Reads.VECTORS
+    usable = [tile for tile in tiles if tile.reads is not unfit]
     usable = [t for t in usable[:-1] if _fills(t, extents)] + usable[-1:]
     if all(e.number is not None for e in (extents.batch, extents.rows, extents.columns)):
         return [(min(usable, key=lambda tile: _time(tile, extents)), ())]

@@ -26,7 +26,7 @@ def device_header() -> str:
     for name in mathlib.HEADERS:
         headers += _REPLACED.get(name, (f"mathlib/{name}",))
     headers += ["device/packs", "kernel", "device/team", "device/grid", "device/staging"]
-    headers += ["device/contraction", "device/contraction_fma"]
+    headers += ["device/contraction", "device/contraction_fma", "device/contraction_mma"]
     folder = resources.files("tcfuse.codegen")
     return "#pragma once\n" + "\n".join(
         folder.joinpath(f"{name}.hpp").read_text(encoding="utf-8") for name in headers

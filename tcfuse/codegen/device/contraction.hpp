@@ -45,25 +45,26 @@ TCF_INLINE Result<V, F> result(const F& at) {
 
 // A thread's part of an operand's next panel, of SPAN outer indices and DEPTH steps of k.
 //
-// Lanes follow memory: along outer, or 8 steps of k and as many outer indices as a warp has lanes
-// left, so that whole sectors are read and the rows they are stored to lie in different banks.
-template <class Element, class Source, int SPAN, int DEPTH, int THREADS>
+// Lanes follow memory: along outer, or some steps of k and as many outer indices as a warp has lanes
+// left, so that whole sectors are read and what is stored together lies in different banks.
+template <class Tile, class Source, int SPAN>
 struct Fetch {
-  static constexpr int V = Source::width;
-  static constexpr int RUN = Source::along_k ? 8 / V : SPAN / V;  // neighbouring vectors
+  typedef typename Tile::element element;
+  static constexpr int V = Source::width, DEPTH = Tile::k, THREADS = Tile::threads, STEPS = Tile::run;
+  static constexpr int RUN = (Source::along_k ? STEPS : SPAN) / V;  // neighbouring vectors
   static constexpr int COUNT = SPAN * DEPTH / V / THREADS;
   static_assert(COUNT * V * THREADS == SPAN * DEPTH, "threads share a panel evenly");
-  static_assert(DEPTH % 8 == 0 && V <= 8, "a run of eight steps of k");
+  static_assert(DEPTH % STEPS == 0 && STEPS % V == 0, "whole runs along k");
 
-  vec<Element, V> held[COUNT];
+  vec<element, V> held[COUNT];
 
   TCF_INLINE int outer(int i) {
-    const int v = threadIdx.x + i * THREADS;
+    const unsigned v = threadIdx.x + i * THREADS;
     return Source::along_k ? v / RUN % SPAN : v % RUN * V;
   }
   TCF_INLINE int depth(int i) {
-    const int v = threadIdx.x + i * THREADS;
-    return Source::along_k ? v / (RUN * SPAN) * 8 + v % RUN * V : v / RUN;
+    const unsigned v = threadIdx.x + i * THREADS;
+    return Source::along_k ? v / (RUN * SPAN) * STEPS + v % RUN * V : v / RUN;
   }
 
   template <class I>
@@ -71,14 +72,15 @@ struct Fetch {
     TCF_UNROLL
     for (int i = 0; i < COUNT; ++i) {
       const I o = outer0 + outer(i), k = k0 + depth(i);
-      held[i] = vec<Element, V>{};
+      held[i] = vec<element, V>{};
       if (o < outers && k < depths) held[i] = source.at(b, o, k);
     }
   }
   template <class Panel>
   __device__ __forceinline__ void write(typename Panel::element* panel) const {
     TCF_UNROLL
-    for (int i = 0; i < COUNT; ++i) Panel::template put<V, Source::along_k>(panel, outer(i), depth(i), held[i]);
+    for (int i = 0; i < COUNT; ++i)
+      Panel::template put<V, Source::along_k>(panel, outer(i), depth(i), held[i]);
   }
 };
 
@@ -110,8 +112,8 @@ TCF_INLINE void accumulate(
   typedef typename Tile::element E;
   E* panel_a = (E*)shared;
   E* panel_b = panel_a + 2 * PanelA::size;
-  Fetch<E, A, Tile::m, Tile::k, Tile::threads> next_a;
-  Fetch<E, B, Tile::n, Tile::k, Tile::threads> next_b;
+  Fetch<Tile, A, Tile::m> next_a;
+  Fetch<Tile, B, Tile::n> next_b;
   next_a.read(a, at.b, at.m, e.m, I(0), e.k);
   next_b.read(b, at.b, at.n, e.n, I(0), e.k);
   next_a.template write<PanelA>(panel_a);
@@ -139,9 +141,10 @@ TCF_INLINE void deliver(
     const C& c, const Extents<I>& e, const Place<Tile, I>& at, char* shared, const typename Tile::Sums& sums) {
   typedef typename Tile::sum S;
   constexpr int V = C::width, ROWS = Tile::staged_rows, COLUMNS = Tile::warp_n;
+  constexpr int STRIDE = Tile::staged_stride;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const I m0 = at.m + warp / Tile::warps_n * Tile::warp_m, n0 = at.n + warp % Tile::warps_n * COLUMNS;
-  S* staged = (S*)shared + warp * ROWS * COLUMNS;
+  S* staged = (S*)shared + warp * ROWS * STRIDE;
   __syncthreads();  // the panels have been read
   TCF_UNROLL
   for (int part = 0; part < Tile::warp_m / ROWS; ++part) {
@@ -150,16 +153,28 @@ TCF_INLINE void deliver(
     for (int v = lane; v < ROWS * COLUMNS / V; v += 32) {
       const int row = v / (COLUMNS / V), column = v % (COLUMNS / V) * V;
       const I m = m0 + Tile::staged_row(part, row), n = n0 + column;
-      if (m < e.m && n < e.n) c.at(at.b, m, n, load<S, V>(staged + row * COLUMNS + column));
+      if (m < e.m && n < e.n) c.at(at.b, m, n, load<S, V>(staged + row * STRIDE + column));
     }
     __syncwarp();
   }
 }
 
+// Bytes of shared memory that a block needs.
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
+constexpr int contraction_bytes() {
+  constexpr int panels = 2 * int(sizeof(typename Tile::element)) *
+                         (Tile::template PanelOf<Tile::m, A_ALONG_K>::size +
+                          Tile::template PanelOf<Tile::n, B_ALONG_K>::size);
+  constexpr int staged =
+      Tile::threads / 32 * Tile::staged_rows * Tile::staged_stride * int(sizeof(typename Tile::sum));
+  return panels > staged ? panels : staged;
+}
+
 // The whole contraction, by a grid of any size; a block has Tile::threads threads and shared is
-// 16-byte aligned memory of Tile::shared_bytes bytes.
-template <class Tile, class A, class B, class C, class I>
+// 16-byte aligned memory of SHARED bytes.
+template <class Tile, int SHARED, class A, class B, class C, class I>
 TCF_INLINE void contract(const Extents<I>& e, const A& a, const B& b, const C& c, char* shared) {
+  static_assert(SHARED >= contraction_bytes<Tile, A::along_k, B::along_k>(), "what a launch asks for");
   const I tiles = Place<Tile, I>::count(e);
   for (I number = blockIdx.x; number < tiles; number += gridDim.x) {
     const Place<Tile, I> at = Place<Tile, I>::of(number, e);

@@ -12,7 +12,7 @@ struct FmaTile {
   static constexpr int PACK = 16 / sizeof(T);
   static constexpr int warps_n = WARPS_N, warp_m = 4 * TM, warp_n = 8 * TN;
   static constexpr int m = WARPS_M * warp_m, n = WARPS_N * warp_n, k = DEPTH;
-  static constexpr int threads = 32 * WARPS_M * WARPS_N;
+  static constexpr int threads = 32 * WARPS_M * WARPS_N, run = 8;
   static_assert(TM % PACK == 0 && TN % PACK == 0, "packs of 16 bytes");
 
   struct Sums {
@@ -38,10 +38,7 @@ struct FmaTile {
     }
   };
 
-  static constexpr int panels_bytes = 2 * DEPTH * (m + n + 2 * PACK) * int(sizeof(T));
-  static constexpr int staged_rows = 8;
-  static constexpr int staged_bytes = WARPS_M * WARPS_N * staged_rows * warp_n * int(sizeof(T));
-  static constexpr int shared_bytes = panels_bytes > staged_bytes ? panels_bytes : staged_bytes;
+  static constexpr int staged_rows = 8, staged_stride = warp_n;
 
   TCF_INLINE int lane_m() { return threadIdx.x % 32 / 8 * PACK; }
   TCF_INLINE int lane_n() { return threadIdx.x % 8 * PACK; }
@@ -50,7 +47,9 @@ struct FmaTile {
   TCF_INLINE void multiply(const T* a, const T* b, Sums& sums) {
     a += threadIdx.x / 32 / WARPS_N * warp_m + lane_m();
     b += threadIdx.x / 32 % WARPS_N * warp_n + lane_n();
-    TCF_UNROLL
+    // Longer bodies gain nothing, and have the compiler keep more of the panels in registers.
+    constexpr int STEPS = TM * TN < 64 ? 128 / (TM * TN) : 2;
+#pragma unroll (STEPS)
     for (int step = 0; step < DEPTH; ++step) {
       vec<T, PACK> x[TM / PACK], y[TN / PACK];
       TCF_UNROLL
