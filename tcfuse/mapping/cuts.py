@@ -68,9 +68,9 @@ def extent(r: Range) -> Linear | None:
     return form if form.is_affine and nonnegative(form) else None
 
 
-def is_along_reduction(checked: CheckedDef, item: CheckedStatement) -> bool:
-    """Whether neighbouring addresses are added, rather than being parts of different sums."""
-    return not _touches(checked, item, item.comprehension.indices)
+def adds_neighbours(checked: CheckedDef, item: CheckedStatement) -> bool:
+    """Whether a team adds neighbouring elements, in place of threads with results each."""
+    return _way(checked, item) is TEAM
 
 
 def find_cuts(checked: CheckedDef, item: CheckedStatement, parts: int = 0) -> tuple[Cut, ...]:
@@ -102,15 +102,17 @@ def find_cuts(checked: CheckedDef, item: CheckedStatement, parts: int = 0) -> tu
         return _cut_unknown(order, known, wanted, max(way.least, CHUNK)) if wanted > 1 else ()
     if depth < (2 * parts if parts else way.long):
         return ()
-    return tuple(
-        _cut_known(order, known, parts or min(way.wanted(results), depth // way.least))
-    )
+    wanted = parts or min(way.wanted(results), depth // way.least)
+    cuts = tuple(_cut_known(order, known, wanted))
+    if way is TILES and any(known[cut.name] % cut.chunk for cut in cuts):
+        return ()  # what is left would have to be added outside of the tiles
+    return cuts
 
 
 def _way(checked: CheckedDef, item: CheckedStatement) -> _Way:
     if _is_contraction(item):
         return TILES
-    return TEAM if is_along_reduction(checked, item) else THREAD
+    return THREAD if _touches(checked, item, item.comprehension.indices) else TEAM
 
 
 def _cut_known(order: list[str], known: dict[str, int], parts: int) -> Iterator[Cut]:
@@ -124,16 +126,24 @@ def _cut_known(order: list[str], known: dict[str, int], parts: int) -> Iterator[
             if length > 1:
                 yield Cut(name, 1)
             continue
-        yield Cut(name, _chunk(length, parts))
+        yield Cut(name, _chunk(length, parts, ALIGNED if name == order[-1] else 1))
         return
 
 
-def _chunk(length: int, parts: int) -> int:
-    """The length of at most ``parts`` parts that leaves the least, aligned when it is long."""
-    step = ALIGNED if length >= parts * ALIGNED else 1
+def _chunk(length: int, parts: int, aligned: int) -> int:
+    """The length of at most ``parts`` parts, with nothing left if there is such a one."""
+    for step in dict.fromkeys((aligned, max(aligned // 4, 1), max(aligned // 16, 1))):
+        for chunk in _lengths(length, parts, step):
+            if length % chunk == 0:
+                return chunk
+    step = aligned if length >= parts * aligned else 1
+    return min(_lengths(length, parts, step), key=lambda c: (length % c, c))
+
+
+def _lengths(length: int, parts: int, step: int) -> range:
+    """The multiples of ``step`` that make between half of ``parts`` and ``parts`` parts."""
     shortest = -(-length // (parts * step)) * step
-    longest = min(2 * shortest, length - 1)
-    return min(range(shortest, longest + 1, step), key=lambda c: (length % c, c))
+    return range(shortest, min(2 * shortest, length - 1) + 1, step)
 
 
 def _cut_unknown(

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tcfuse.mapping.cuts import Cut, extent, find_cuts, is_along_reduction
+from tcfuse.mapping.cuts import Cut, adds_neighbours, extent, find_cuts
 from tcfuse.tc.ast import Access, AssignKind, Comprehension, Const, Expr, Range, Var, walk
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.linear import Linear, floor_div, linear_of
@@ -142,7 +142,7 @@ class _Split:
             assert low is not None, "a cut range is affine"
             assert length is not None, "a cut range is affine"
             self.parts.append(_Part(cut, index, low, length))
-        self.inner = is_along_reduction(checked, item)
+        self.inner = adds_neighbours(checked, item)
 
     def type(self) -> TensorType:
         """The type of the partial results."""
