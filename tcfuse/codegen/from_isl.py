@@ -13,6 +13,7 @@ from typing import TypedDict
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, is_uniform, loops
 from tcfuse.mapping.blocking import block_sizes
 from tcfuse.mapping.lanes import LANES, PARALLEL
+from tcfuse.mapping.spreading import SPREAD
 from tcfuse.mapping.tiles import SEPARATE
 from tcfuse.poly import isl
 from tcfuse.poly.polynomial import Polynomial, floor_divided, put_text
@@ -76,6 +77,7 @@ def _with_depths(tree: Tree, depth: int) -> Tree:
 class _Flags(TypedDict):
     lanes: bool
     parallel: bool
+    spread: bool
     block: tuple[int, ...]
 
 
@@ -96,6 +98,7 @@ class _Marks:
         return {
             "lanes": LANES in self.names,
             "parallel": PARALLEL in self.names,
+            "spread": SPREAD in self.names,
             "block": block,
         }
 

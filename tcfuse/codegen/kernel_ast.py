@@ -15,6 +15,7 @@ class Loop:
     Attributes:
         lanes: Iterations run as vector lanes.
         parallel: Iterations are independent and may run on several threads.
+        spread: The threads that run the lanes of the loop inside may share them as well.
         block: Iterations that run side by side in registers, in blocks of these sizes; the
             first is the usual one, the others are for the rest.  Empty: one after the other.
     """
@@ -25,6 +26,7 @@ class Loop:
     body: Block
     lanes: bool = False
     parallel: bool = False
+    spread: bool = False
     block: tuple[int, ...] = ()
 
 

@@ -16,6 +16,7 @@ from tcfuse.mapping.order import order_members
 from tcfuse.mapping.plan import Plan
 from tcfuse.mapping.row_copies import plan_with_rows
 from tcfuse.mapping.splitting import split_reductions
+from tcfuse.mapping.spreading import spread_loops
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
@@ -61,7 +62,8 @@ def _mapped(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) 
     scheduled = schedule_nests(scop, dependences, options)
     tree = order_members(scop, scheduled.tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = finish_loops(scop, mark_parallel(tree), options)
+    tree = spread_loops(scop, dependences, mark_parallel(tree), reassociate=options.reassociate)
+    tree = finish_loops(scop, tree, options)
     buffers = place_temporaries(scop, dependences, tree)
     large = {name for name, buffer in buffers.items() if _is_too_large(buffer, checked)}
     if large:

@@ -26,6 +26,7 @@ SIDE_BY_SIDE = {
     "parallel": "a parallel loop",
     "block": "a register block",
     "lanes": "a lanes loop",
+    "spread": "a loop spread over lanes",
 }
 
 
@@ -111,7 +112,7 @@ class _Walk:
         inside = pairs.equal(band.schedule)
         for mark in marks:
             carries = pairs.all.subtract(inside.all)
-            if mark == "lanes":
+            if mark in ("lanes", "spread"):
                 carries = pairs.kept.subtract(inside.kept)
             if not carries.is_empty():
                 raise UnsupportedError(f"{SIDE_BY_SIDE[mark]} carries a dependence")

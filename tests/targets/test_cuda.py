@@ -64,6 +64,19 @@ def test_a_team_of_several_warps_is_a_block(block: int) -> None:
     assert [la.block for phase in kernel.source.phases for la in phase.launches] == teams
 
 
+GROUP_NORM = """def norm(float(4, 16, 12, 12) X, float(16) G) -> (float(4, 16, 12, 12) Y) {
+  S(n) +=! X(n, c, h, w)
+  V(n) +=! t * t where t = X(n, c, h, w) - S(n) / 2304
+  Y(n, c, h, w) = (X(n, c, h, w) - S(n) / 2304) * rsqrt(V(n) / 2304 + 0.00001) * G(c)
+}"""
+
+
+def test_threads_share_loops_around_short_ones(golden: Golden) -> None:
+    kernel = cuda_kernel_of(GROUP_NORM)
+    assert instances(kernel)[0] == "int, 256, 4, 3, 0"
+    golden(plain_text(kernel), "cu")
+
+
 def test_rows_too_long_for_registers_are_shared() -> None:
     text = SOFTMAX.replace("n0", "256").replace("n1", "100000")
     kernel = cuda_kernel_of(text)

@@ -56,9 +56,15 @@ class Conflicts:
             where.append(f"{one.name(loop.iterator)} < {two.name(loop.iterator)}")
         for mine, yours in zip(a.cell, b.cell, strict=True):
             where += _relation(one.text(mine), "=", two.text(yours))
-        if Threads.EVERY not in threads:
-            where += _relation(one.text(a.lane or _ZERO), "!=", two.text(b.lane or _ZERO))
-        return self._is_possible(" and ".join(where) or "1 = 1", {*one.names, *two.names})
+        names = {*one.names, *two.names}
+        others: list[list[str]] = [[]]  # ways to be different threads
+        if Threads.EVERY not in threads and _are_divided_alike(a, b):
+            pairs = zip(a.lane or (_ZERO,), b.lane or (_ZERO,), strict=True)
+            others = [_relation(one.text(m), "!=", two.text(y)) for m, y in pairs]
+        return any(
+            self._is_possible(" and ".join((*where, *apart)) or "1 = 1", names)
+            for apart in others
+        )
 
     def _is_possible(self, condition: str, dimensions: set[str]) -> bool:
         """Whether some sizes and iterations satisfy ``condition``."""
@@ -74,6 +80,16 @@ class Conflicts:
 
 
 _ZERO = Polynomial()
+
+
+def _are_divided_alike(a: Touch, b: Touch) -> bool:
+    """Whether equal places in the loops of both are given to the same thread.
+
+    The first thread of the team has the first place of any loop over lanes.
+    """
+    if len(a.lane) > 1 or len(b.lane) > 1:
+        return len(a.lane) == len(b.lane) and a.divided == b.divided
+    return True
 
 
 class _Side:

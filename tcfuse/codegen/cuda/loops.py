@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from tcfuse.codegen.cuda.nest import LaneNest, as_factor, lane_nest
 from tcfuse.codegen.cuda.vectors import Vector
 from tcfuse.codegen.cuda.waits import Wait
 from tcfuse.codegen.kernel_ast import Block, Instance, Loop
@@ -63,7 +64,11 @@ class TeamWriter(LoopWriter):
         for node in block:
             if id(node) in self.barriers:
                 lines.add(f"team.{self.barriers[id(node)].value}();")
-            super().block((node,), lines, lane)
+            nest = lane_nest(node) if lane is None else None
+            if nest is not None and nest.around:
+                self._spread(nest, lines)
+            else:
+                super().block((node,), lines, lane)
 
     def instance(self, instance: Instance, lines: Lines, lane: LaneLoop | None) -> None:
         """One instance; outside lanes, the first thread alone writes to memory."""
@@ -104,6 +109,44 @@ class TeamWriter(LoopWriter):
             self.accumulators(lane, lines, declare=True)
             lines.extend(steps)
             self.accumulators(lane, lines, declare=False)
+
+    def _spread(self, nest: LaneNest, lines: Lines) -> None:
+        """A loop over lanes and those around it, their iterations divided together."""
+        loop = nest.loop
+        lane = LaneLoop(loop.iterator, LANES, Lines(depth=lines.depth + 2))
+        self.copy(loop, Polynomial(), Lines(depth=lines.depth + 4), lane)  # finds accumulators
+        groups, total = self.names.fresh("groups"), self.names.fresh("total")
+        steps = Lines(depth=lines.depth)
+        steps.add("#pragma unroll (TCF_G ? TCF_G : 1)")
+        count = f"tcf::groups<TCF_G, TCF_TEAM, 1>({total})"
+        with steps.braces(f"for (int {GROUP} = 0; {GROUP} < {count}; ++{GROUP})"):
+            rest, base = self.names.fresh("rest"), self.names.fresh("base")
+            steps.add(f"{INDEX} {rest} = {GROUP} * TCF_TEAM + tcf_rank;")
+            steps.add(f"if ({rest} >= {total}) continue;")
+            at = loop.low + Polynomial.factor(f"{rest} % {groups} * TCF_L")
+            steps.add(f"const {INDEX} {base} = {at};")
+            steps.add(f"{rest} /= {groups};")
+            for outer in reversed(nest.around[1:]):
+                extent = as_factor(outer.high - outer.low)
+                value = outer.low + Polynomial.factor(f"{rest} % {extent}")
+                steps.add(f"const {INDEX} {outer.iterator} = {value};")
+                steps.add(f"{rest} /= {extent};")
+            first = nest.around[0]
+            value = first.low + Polynomial.factor(rest)
+            steps.add(f"const {INDEX} {first.iterator} = {value};")
+            body = Lines(depth=steps.depth)
+            self.group(loop, base, body, lane)
+            steps.extend(lane.before)
+            steps.extend(body)
+        extent = (loop.high - loop.low).at_least_zero()
+        lines.add(f"const {INDEX} {groups} = ({extent} + TCF_L - 1) / TCF_L;")
+        product = Polynomial.factor(groups)
+        for outer in nest.around:
+            product = product * as_factor((outer.high - outer.low).at_least_zero())
+        lines.add(f"const {INDEX} {total} = {product};")
+        self.accumulators(lane, lines, declare=True)
+        lines.extend(steps)
+        self.accumulators(lane, lines, declare=False)
 
     def one_group(self, loop: Loop, base: str, lines: Lines) -> None:
         """The iterations from ``base`` on that a thread of a flat phase runs, alone."""

@@ -10,10 +10,48 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcfuse.codegen.kernel_ast import Block, Instance, Loop, Node, instances, loops
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances
 from tcfuse.codegen.loops import is_vector
 from tcfuse.poly.polynomial import Polynomial, polynomial
 from tcfuse.poly.scop import Scop, target
+
+
+@dataclass(frozen=True, slots=True)
+class LaneNest:
+    """A loop over lanes, with the loops right around it whose iterations threads share too.
+
+    Attributes:
+        around: Outermost first; bounds depend on what is outside of all of them.
+        loop: The loop over lanes.
+    """
+
+    around: tuple[Loop, ...]
+    loop: Loop
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """All of them, the loop over lanes last."""
+        return (*self.around, self.loop)
+
+    @property
+    def bounds(self) -> tuple[tuple[Polynomial, Polynomial], ...]:
+        """Which iterations there are; equal ones are given to equal threads."""
+        return tuple((loop.low, loop.high) for loop in self.loops)
+
+    def elements(self, lanes: int) -> Polynomial:
+        """Iterations together, those over lanes rounded up to whole groups."""
+        extent = as_factor((self.loop.high - self.loop.low).at_least_zero())
+        total = Polynomial.constant(1)
+        for loop in self.around:
+            total = total * as_factor((loop.high - loop.low).at_least_zero())
+        if not self.around:
+            return extent
+        if extent.number is not None:
+            return total * Polynomial.constant(-(-extent.number // lanes) * lanes)
+        if lanes == 1:
+            return total * extent
+        groups = Polynomial.factor(f"(({extent} + {lanes - 1}) / {lanes})")
+        return total * groups * Polynomial.constant(lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +71,14 @@ class Nest:
     @property
     def lane_loops(self) -> list[Loop]:
         """The loops over lanes that run as such."""
+        return [nest.loop for nest in self.lane_nests]
+
+    @property
+    def lane_nests(self) -> list[LaneNest]:
+        """The loops over lanes with those that are spread together with them."""
         if self.flat is not None:
-            return [self.flat]
-        return [loop for loop in loops(self.body) if loop.lanes and is_vector(loop)]
+            return [LaneNest((), self.flat)]
+        return _lane_nests(self.body)
 
     @property
     def turns(self) -> Polynomial:
@@ -50,6 +93,33 @@ class Nest:
         """How often each parallel loop runs, never less than 0, each one factor."""
         found = (loop.high - loop.low for loop in self.chain)
         return tuple(as_factor(extent.at_least_zero()) for extent in found)
+
+
+def _lane_nests(block: Block) -> list[LaneNest]:
+    found: list[LaneNest] = []
+    for node in block:
+        match node:
+            case Loop():
+                own = lane_nest(node)
+                found += _lane_nests(node.body) if own is None else [own]
+            case Guard():
+                found += _lane_nests(node.then) + _lane_nests(node.otherwise)
+            case Instance():
+                pass
+    return found
+
+
+def lane_nest(node: Node) -> LaneNest | None:
+    """``node`` as a loop over lanes, alone or inside loops that are spread with it."""
+    around: list[Loop] = []
+    while isinstance(node, Loop):
+        if node.lanes and is_vector(node):
+            return LaneNest(tuple(around), node) if _is_fixed(node, around) else None
+        if not (node.spread and len(node.body) == 1 and _is_fixed(node, around)):
+            return None
+        around.append(node)
+        node = node.body[0]
+    return None
 
 
 def as_factor(value: Polynomial) -> Polynomial:

@@ -13,7 +13,7 @@ from tcfuse.codegen.cuda.contraction import contraction_phase
 from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.loops import GROUP, TeamWriter
-from tcfuse.codegen.cuda.nest import Nest, as_divisor
+from tcfuse.codegen.cuda.nest import LaneNest, Nest, as_divisor
 from tcfuse.codegen.cuda.rows import private_rows
 from tcfuse.codegen.cuda.squares import squares_phase
 from tcfuse.codegen.cuda.variants import (
@@ -27,7 +27,7 @@ from tcfuse.codegen.cuda.variants import (
 )
 from tcfuse.codegen.cuda.vectors import Vector, choose_vector
 from tcfuse.codegen.cuda.waits import Wait, barriers
-from tcfuse.codegen.kernel_ast import Loop, instances
+from tcfuse.codegen.kernel_ast import instances
 from tcfuse.codegen.scope import Lines
 from tcfuse.codegen.tensors import Tensor, rounded_bytes
 from tcfuse.cuda_options import CudaOptions
@@ -75,7 +75,7 @@ class PhaseWriter:
 
     # ------------------------------------------------------------------ what it needs
 
-    def _needs(self, nest: Nest, private: Mapping[str, Loop]) -> Needs:
+    def _needs(self, nest: Nest, private: Mapping[str, LaneNest]) -> Needs:
         rows = self._rows(nest)
         total = Polynomial()
         for name in rows:
@@ -110,7 +110,7 @@ class PhaseWriter:
     # ------------------------------------------------------------------ the template
 
     def _template(
-        self, name: str, nest: Nest, vector: Vector, private: Mapping[str, Loop]
+        self, name: str, nest: Nest, vector: Vector, private: Mapping[str, LaneNest]
     ) -> str:
         lines = Lines(depth=1)
         self.kernel.declare(lines)
@@ -148,7 +148,7 @@ class PhaseWriter:
             writer.one_group(loop, "base", lines)
 
     def _teams(
-        self, nest: Nest, vector: Vector, lines: Lines, private: Mapping[str, Loop]
+        self, nest: Nest, vector: Vector, lines: Lines, private: Mapping[str, LaneNest]
     ) -> None:
         """Every team runs turns."""
         rows = [name for name in self._rows(nest) if name not in private]
@@ -178,7 +178,7 @@ class PhaseWriter:
             writer.block(nest.body, lines, None)
 
     def _writer(
-        self, vector: Vector, private: Mapping[str, Loop], waits: Mapping[int, Wait]
+        self, vector: Vector, private: Mapping[str, LaneNest], waits: Mapping[int, Wait]
     ) -> TeamWriter:
         return TeamWriter(
             self.kernel.scop,
@@ -189,7 +189,7 @@ class PhaseWriter:
             barriers=waits,
         )
 
-    def _as_registers(self, private: Mapping[str, Loop]) -> dict[str, Tensor]:
+    def _as_registers(self, private: Mapping[str, LaneNest]) -> dict[str, Tensor]:
         """The tensors, with rows that threads keep as the vector of the group in work."""
         found = dict(self.kernel.tensors)
         for name in private:

@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tcfuse.codegen.cuda.nest import Nest
+from tcfuse.codegen.cuda.nest import LaneNest, Nest, lane_nest
 from tcfuse.codegen.kernel_ast import Guard, Instance, Loop
-from tcfuse.codegen.loops import is_vector
 from tcfuse.mapping.access import touches
 from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.poly.polynomial import Polynomial, polynomial
 from tcfuse.poly.scop import Scop
 
 
-def private_rows(nest: Nest, scop: Scop, buffers: Mapping[str, Buffer]) -> dict[str, Loop]:
+def private_rows(nest: Nest, scop: Scop, buffers: Mapping[str, Buffer]) -> dict[str, LaneNest]:
     """The rows of a phase that stay in one thread each, with a loop over their lanes."""
-    found: dict[str, Loop | None] = {}
+    found: dict[str, LaneNest | None] = {}
 
-    def visit(node: Loop | Guard | Instance, lane: Loop | None) -> None:
+    def visit(node: Loop | Guard | Instance, lane: LaneNest | None) -> None:
         match node:
             case Loop():
-                inner = node if lane is None and node.lanes and is_vector(node) else lane
+                inner = lane_nest(node) if lane is None else lane
                 for child in node.body:
                     visit(child, inner)
             case Guard():
@@ -43,7 +42,7 @@ def private_rows(nest: Nest, scop: Scop, buffers: Mapping[str, Buffer]) -> dict[
 
 
 def _rows(
-    instance: Instance, lane: Loop | None, scop: Scop, buffers: Mapping[str, Buffer]
+    instance: Instance, lane: LaneNest | None, scop: Scop, buffers: Mapping[str, Buffer]
 ) -> list[tuple[str, bool]]:
     """The row buffers that an instance touches, and whether only in its own lane."""
     statement = scop.statement(instance.statement)
@@ -53,16 +52,16 @@ def _rows(
         buffer = buffers.get(touch.tensor)
         if buffer is None or buffer.memory is not Memory.ROW or buffer.lanes:
             continue
-        own = lane is not None and len(buffer.kept) == 1
-        if own and lane is not None:
-            subscript = polynomial(touch.access.subscripts[buffer.kept[0]], places)
-            own = subscript == Polynomial.factor(lane.iterator)
+        own = lane is not None
+        if lane is not None:
+            kept = [polynomial(touch.access.subscripts[d], places) for d in buffer.kept]
+            own = kept == [Polynomial.factor(loop.iterator) for loop in lane.loops]
         found.append((touch.tensor, own))
     return found
 
 
-def _alike(one: Loop | None, other: Loop | None) -> bool:
+def _alike(one: LaneNest | None, other: LaneNest | None) -> bool:
     """Whether two loops over lanes give the same iteration to the same thread."""
     if one is None or other is None:
         return False
-    return one.low == other.low and one.high == other.high
+    return one.bounds == other.bounds

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from tcfuse.codegen.cuda.nest import LaneNest, lane_nest
 from tcfuse.codegen.kernel_ast import Guard, Instance, Loop, Node, instances
-from tcfuse.codegen.loops import is_vector
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.poly.polynomial import Polynomial, polynomial
 from tcfuse.poly.scop import Scop, Statement, accesses, target
@@ -45,7 +45,9 @@ class Touch:
         cell: The subscripts that its storage has, over iterators and sizes; ``None`` for one
             that depends on data.
         spans: The loops inside the node that are around the access, outermost first.
-        lane: How far the lane is from its loop's first; ``None`` outside loops over lanes.
+        lane: How far the lane, and each loop that is spread with it, is from the first; empty
+            outside loops over lanes.
+        divided: The iterations that are divided among the threads; equal ones alike.
     """
 
     tensor: str
@@ -53,7 +55,8 @@ class Touch:
     threads: Threads
     cell: tuple[Polynomial | None, ...]
     spans: tuple[Span, ...]
-    lane: Polynomial | None = None
+    lane: tuple[Polynomial, ...] = ()
+    divided: tuple[Polynomial, ...] = ()
 
 
 class Toucher:
@@ -74,18 +77,21 @@ class Toucher:
 
     def reduces(self, node: Node) -> bool:
         """Whether ``node`` is a loop over lanes that ends with a reduction by the team."""
-        if not isinstance(node, Loop):
+        nest = lane_nest(node)
+        if nest is None:
             return False
-        for instance in instances(node.body):
+        for instance in instances(nest.loop.body):
             statement = self.scop.statement(instance.statement)
             places = dict(zip(statement.iterators, instance.position, strict=True))
             own = target(statement)
             alone = not self.tensors[own.tensor].lanes
-            if statement.is_update and alone and not self._follows(own, places, node):
+            if statement.is_update and alone and not self._follows(own, places, nest):
                 return True
         return False
 
-    def _node(self, node: Node, spans: tuple[Span, ...], lane: Loop | None) -> Iterator[Touch]:
+    def _node(
+        self, node: Node, spans: tuple[Span, ...], lane: LaneNest | None
+    ) -> Iterator[Touch]:
         match node:
             case Instance():
                 yield from self._instance(node, spans, lane)
@@ -93,14 +99,14 @@ class Toucher:
                 for child in (*node.then, *node.otherwise):
                     yield from self._node(child, spans, lane)
             case Loop():
-                if lane is None and node.lanes and is_vector(node):
-                    lane = node
+                if lane is None:
+                    lane = lane_nest(node)
                 inner = (*spans, Span(node.iterator, node.low, node.high))
                 for child in node.body:
                     yield from self._node(child, inner, lane)
 
     def _instance(
-        self, instance: Instance, spans: tuple[Span, ...], lane: Loop | None
+        self, instance: Instance, spans: tuple[Span, ...], lane: LaneNest | None
     ) -> Iterator[Touch]:
         statement = self.scop.statement(instance.statement)
         places = dict(zip(statement.iterators, instance.position, strict=True))
@@ -124,13 +130,13 @@ class Toucher:
         return not (tensor.register or tensor.lanes or name in self.scop.checked.inputs)
 
     def _follows(
-        self, access: Access, places: Mapping[str, Polynomial], lane: Loop | None
+        self, access: Access, places: Mapping[str, Polynomial], lane: LaneNest | None
     ) -> bool:
         """Whether the lanes of a loop touch different elements."""
         if lane is None:
             return False
         found = (polynomial(s, places) for s in access.subscripts)
-        return any(p is not None and p.mentions(lane.iterator) for p in found)
+        return any(p is not None and p.mentions(lane.loop.iterator) for p in found)
 
     def _touch(
         self,
@@ -139,7 +145,7 @@ class Toucher:
         places: Mapping[str, Polynomial],
         threads: Threads,
         spans: tuple[Span, ...],
-        lane: Loop | None,
+        lane: LaneNest | None,
         is_write: bool,
     ) -> Touch:
         lets = {let.name for let in statement.comprehension.lets}
@@ -149,10 +155,11 @@ class Toucher:
             for subscript, stride in zip(access.subscripts, strides, strict=True)
             if stride.terms
         )
-        offset = None
-        if threads is Threads.LANE and lane is not None:
-            offset = Polynomial.factor(lane.iterator) - lane.low
-        return Touch(access.tensor, is_write, threads, cell, spans, offset)
+        if threads is not Threads.LANE or lane is None:
+            return Touch(access.tensor, is_write, threads, cell, spans)
+        offsets = tuple(Polynomial.factor(loop.iterator) - loop.low for loop in lane.loops)
+        extents = tuple(loop.high - loop.low for loop in lane.loops[1:])
+        return Touch(access.tensor, is_write, threads, cell, spans, offsets, extents)
 
 
 def _names(expr: Expr) -> set[str]:

@@ -119,11 +119,11 @@ def _teams(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> It
     if nest.flat is not None:
         yield Variant(1, vector)
         return
-    lanes = nest.lane_loops
+    lanes = nest.lane_nests
     if not lanes:
         yield _placed(Variant(1, SCALAR), needs)
         return
-    extents = list(dict.fromkeys(loop.high - loop.low for loop in lanes))
+    extents = list(dict.fromkeys(n.elements(vector.lanes) for n in lanes))
     numbers = [e.number for e in extents if e.number is not None]
     known = max(numbers) if len(numbers) == len(extents) else None
     if not nest.chain:

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tcfuse.codegen.cuda.conflicts import Conflicts
+from tcfuse.codegen.cuda.nest import lane_nest
 from tcfuse.codegen.cuda.touches import Span, Touch, Toucher
 from tcfuse.codegen.kernel_ast import Block, Guard, Loop, Node
-from tcfuse.codegen.loops import is_vector
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.mapping.barriers import Level, place_barriers
 from tcfuse.poly.scop import Scop
@@ -90,7 +90,7 @@ class _Waits:
                     tuple(t for part in parts for t in part.first),
                     tuple(t for part in parts for t in part.last),
                 )
-            case Loop() if not (node.lanes and is_vector(node)):
+            case Loop() if lane_nest(node) is None:
                 return self._loop(node)
             case _:
                 touches = self.toucher.touches(node)
