@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tcfuse.codegen.cuda.nest import lane_nest
 from tcfuse.codegen.cuda.touches import Threads, Touch, Toucher
 from tcfuse.codegen.cuda.waits import Wait, barriers
 from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.kernel_ast import Block, Guard, Loop, Node
-from tcfuse.codegen.loops import is_vector
 from tcfuse.codegen.tensors import Tensor, tensors_of
 from tcfuse.mapping.storage import Memory, place_temporaries
 from tcfuse.poly.scop import Scop
@@ -67,6 +67,12 @@ ROWS = {
       D(i, j) = E(i, j) + E(i, 0) where i in 0:N, j in 0:K
       Y(i, j) = D(i, 0) where i in 0:N, j in 0:K
     }""",
+    # threads share the loop around that over lanes, and read what others of another one wrote
+    "spread": """def f(float(N, 3, K) X) -> (float(N, 3, K) Y) {
+      E(i, j, k) = exp(X(i, j, k)) where i in 0:N, j in 0:3, k in 0:K
+      S(i) +=! E(i, j, k) where i in 0:N, j in 0:3, k in 0:K
+      Y(i, j, k) = E(i, j, k) / S(i) + E(i, 0, k) where i in 0:N, j in 0:3, k in 0:K
+    }""",
     "layer_norm": LAYER_NORM.replace("512", "3").replace("768", "24"),
     "softmax": SOFTMAX.replace("n0", "N").replace("n1", "K"),
 }
@@ -108,7 +114,7 @@ class Run:
             case Guard():
                 taken = self.value(node.condition, where)
                 self.block(node.then if taken else node.otherwise, where)
-            case Loop() if not (node.lanes and is_vector(node)):
+            case Loop() if lane_nest(node) is None:
                 for k in range(self.value(node.low, where), self.value(node.high, where)):
                     self.block(node.body, {**where, node.iterator: k})
             case _:
@@ -119,8 +125,7 @@ class Run:
         late = toucher.totals(node)
         self.touch([t for t in toucher.touches(node) if t not in late], where)
         if self.waits_to_reduce and toucher.reduces(node):
-            assert isinstance(node, Loop)
-            self.epoch += self.value(node.low, where) < self.value(node.high, where)
+            self.epoch += 1
         self.touch(late, where)
 
     def touch(self, touches: Sequence[Touch], where: Mapping[str, int]) -> None:
@@ -131,10 +136,23 @@ class Run:
                 if touch.threads is Threads.EVERY:
                     threads = range(self.team)
                 elif touch.threads is Threads.LANE:
-                    rank = self.value(touch.lane, inner) // self.lanes % self.team
+                    rank = self.rank(touch, inner)
                     threads = range(rank, rank + 1)
                 found = self.seen.setdefault((touch.tensor, *cell), set())
                 found |= {(self.epoch, thread, touch.is_write) for thread in threads}
+
+    def rank(self, touch: Touch, where: Mapping[str, int]) -> int:
+        """The thread that runs an iteration of a loop over lanes, and of those around it."""
+        places = [self.value(place, where) for place in touch.lane]
+        extents = [self.value(extent, where) for extent in touch.divided]
+        group = places[-1] // self.lanes
+        if len(places) > 1:
+            groups = -(-extents[-1] // self.lanes)
+            outer = places[0]
+            for place, extent in zip(places[1:-1], extents[:-1], strict=True):
+                outer = outer * extent + place
+            group += outer * groups
+        return group % self.team
 
     def iterations(self, spans: tuple, where: dict[str, int]) -> Iterator[dict[str, int]]:
         if not spans:
@@ -234,7 +252,7 @@ def all_nodes(block: Block) -> Iterator[Node]:
             case Guard():
                 yield from all_nodes(node.then)
                 yield from all_nodes(node.otherwise)
-            case Loop() if not (node.lanes and is_vector(node)):
+            case Loop() if lane_nest(node) is None:
                 yield from all_nodes(node.body)
 
 

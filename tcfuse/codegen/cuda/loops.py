@@ -104,11 +104,11 @@ class TeamWriter(LoopWriter):
             at = f"({GROUP} * TCF_TEAM + tcf_rank) * TCF_L"
             steps.add(f"const {INDEX} {base} = {low + Polynomial.factor(at)};")
             self.group(loop, base, steps, lane)
+        self.accumulators(lane, lines, declare=True)
         with lines.braces(f"if ({low} < {high})"):
             lines.extend(lane.before)
-            self.accumulators(lane, lines, declare=True)
             lines.extend(steps)
-            self.accumulators(lane, lines, declare=False)
+        self.accumulators(lane, lines, declare=False)  # a barrier, whatever the sizes are
 
     def _spread(self, nest: LaneNest, lines: Lines) -> None:
         """A loop over lanes and those around it, their iterations divided together."""

@@ -25,8 +25,8 @@ TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict_
     float T_D = float(0);
     T_S = 0.e+00f;
     T_V = 0.e+00f;
+    auto acc2 = tcf::splat<float, TCF_L>(0.e+00f);
     if (0 < 768) {
-      auto acc2 = tcf::splat<float, TCF_L>(0.e+00f);
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
         const tcf_index base3 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
@@ -39,12 +39,12 @@ TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict_
           }
         }
       }
-      const auto acc2_all = team.sum(tcf::hsum(acc2));
-      T_S = (T_S + acc2_all);
     }
+    const auto acc2_all = team.sum(tcf::hsum(acc2));
+    T_S = (T_S + acc2_all);
     T_M = (T_S / 7.68e+02f);
+    auto acc6 = tcf::splat<float, TCF_L>(0.e+00f);
     if (0 < 768) {
-      auto acc6 = tcf::splat<float, TCF_L>(0.e+00f);
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
         const tcf_index base7 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
@@ -56,9 +56,9 @@ TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict_
           }
         }
       }
-      const auto acc6_all = team.sum(tcf::hsum(acc6));
-      T_V = (T_V + acc6_all);
     }
+    const auto acc6_all = team.sum(tcf::hsum(acc6));
+    T_V = (T_V + acc6_all);
     T_D = tcf::sqrt(((T_V / 7.68e+02f) + 1.e-05f));
     if (0 < 768) {
       const auto by9 = tcf::divisor(T_D);
