@@ -19,6 +19,7 @@ from tcfuse.codegen.cuda.waits import Wait, barriers
 from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.kernel_ast import Block, Guard, Loop, Node
 from tcfuse.codegen.tensors import Tensor, tensors_of
+from tcfuse.mapping.spreading import spread_loops
 from tcfuse.mapping.storage import Memory, place_temporaries
 from tcfuse.poly.scop import Scop
 from tests.mapping.mapped import mapped
@@ -214,6 +215,7 @@ class Body:
 def body_of(text: str) -> Body:
     """The team's part of a definition of one phase."""
     scop, dependences, tree = mapped(text, fusion="max")
+    tree = spread_loops(scop, dependences, tree)
     buffers = place_temporaries(scop, dependences, tree)
     (block,) = nests(scop, tree)
     chain: list[Loop] = []
@@ -241,6 +243,7 @@ def test_barriers_are_found_where_there_are_some() -> None:
         "serial": (2, 0),
         "layer_norm": (0, 0),
         "softmax": (0, 0),
+        "spread": (1, 1),
     }
 
 
