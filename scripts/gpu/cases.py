@@ -12,15 +12,11 @@ import onnx
 from scripts.gpu.outcome import Outcome
 from scripts.gpu.subject import Subject, check
 from scripts.gpu.workbench import Workbench
-from scripts.paper_kernels.case import Case
-from scripts.paper_kernels.cases import cases as paper_cases
-from scripts.paper_kernels.kernels import checked_of, shape_of, workload
 from tcfuse.errors import InputError, UnsupportedError
 from tcfuse.graph.boundary import group_of
 from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
 from tcfuse.tc.compose import compose
-from tcfuse.tc.evaluate import evaluate
 from tcfuse.tc.kernel_form import kernel_form
 from tcfuse.tc.sema import check as checked_def
 
@@ -105,31 +101,25 @@ def subject_of(
 
 
 @functools.cache
-def papers() -> dict[str, Case]:
-    """The kernels of the papers at small sizes, by a name that tells their sizes."""
-    return {f"{case.name}-{k}": case for k, case in enumerate(paper_cases(quick=True))}
+def papers() -> dict[str, tuple[str, dict[str, int]]]:
+    """Every definition of the papers at a few small sizes, by a name that tells them."""
+    from tests.op_library.paper_cases import DEFINITIONS, sizes_of
+
+    return {
+        f"{name}-{'x'.join(map(str, sizes.values()))}": (name, sizes)
+        for name in DEFINITIONS
+        for sizes in sizes_of(name)
+    }
 
 
 def check_paper(name: str, bench: Workbench) -> Outcome:
-    """The kernels of one case; each reads what float64 makes of the one before."""
-    case = papers()[name]
-    arrays = dict(workload(case).inputs)
-    worst: Outcome = {"status": "ok", "error": 0.0, "launches": 0}
-    for step in case.steps:
-        checked = checked_of(step)
-        for tensor in checked.inputs:
-            shape = shape_of(checked, tensor, step)
-            arrays[tensor] = np.ascontiguousarray(arrays[tensor].reshape(shape))
-        form = kernel_form(checked)
-        ready = checked_def(form.definition, sizes=form.interface.sizes)
-        inputs = tuple(arrays[port.name] for port in form.interface.inputs)
-        subject = Subject(step.definition, ready, form.interface, inputs)
-        found = check(subject, bench)
-        if found["status"] != "ok":
-            return found
-        worst["error"] = max(worst["error"], found["error"])
-        worst["launches"] += found["launches"]
-        exact = evaluate(checked, {n: arrays[n] for n in checked.inputs}, step.sizes)
-        for tensor, array in exact.items():
-            arrays[tensor] = array.astype(checked.tensors[tensor].dtype.numpy)
-    return worst
+    """One definition of the papers at some sizes."""
+    from tests.op_library.paper_cases import DEFINITIONS, inputs_of
+
+    definition, sizes = papers()[name]
+    written = checked_def(DEFINITIONS[definition], affine=False)
+    arrays = inputs_of(written, sizes)
+    form = kernel_form(written)
+    ready = checked_def(form.definition, sizes=form.interface.sizes)
+    inputs = tuple(arrays[port.name] for port in form.interface.inputs)
+    return check(Subject(definition, ready, form.interface, inputs), bench)

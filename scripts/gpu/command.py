@@ -21,6 +21,7 @@ from scripts.gpu.workbench import Settings
 from scripts.gpu.worker import add_settings, as_arguments, settings_of
 
 OK, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4
+GRACE_S = 25  # that an item may take beyond the time that was asked for
 PARTS = ("limits", "papers", "cases", "sanitizer", "micro", "models")
 TOGETHER = ("papers", "cases")  # parts whose items may share the GPU, since nothing is timed
 MOST_WORKERS = 8
@@ -140,7 +141,7 @@ def _run(
     print(machine.describe(first.facts))
     for line in results.machine["missing"]:
         print(f"missing: {line}")
-    end = time.monotonic() + options.minutes * 60
+    clock = Clock(options.minutes * 60)
     left = 0
     for part in wanted:
         items = _items(options, settings, part)
@@ -150,7 +151,7 @@ def _run(
             continue
         print(f"{part[0]}: {len(items)} items, {len(items) - len(todo)} done before")
         jobs = options.jobs if part[0] in TOGETHER else 1
-        left += _do(part[0], todo, results, first, as_arguments(settings), end, jobs)
+        left += _do(part[0], todo, results, first, as_arguments(settings), clock, jobs)
     results.write()
     data = json.loads(results.path.read_text(encoding="utf-8"))
     text = report(data)
@@ -187,12 +188,13 @@ def _do(
     results: Results,
     first: WorkerProcess,
     arguments: list[str],
-    end: float,
+    clock: Clock,
     jobs: int,
 ) -> int:
     """Do items, several at a time; how many were not started in time."""
     from scripts.gpu.items import PARTS as KINDS
 
+    kind = KINDS[part]
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     for item in items:
         waiting.put(item)
@@ -200,12 +202,15 @@ def _do(
     counter = iter(range(1, len(items) + 1))
 
     def serve(worker: WorkerProcess) -> None:
-        while time.monotonic() < end:
+        while clock.has(kind.usual_s):
             try:
                 item = waiting.get_nowait()
             except queue.Empty:
                 return
-            outcome = worker.do(item, KINDS[part].limit_s)
+            begin, most = time.monotonic(), clock.left + GRACE_S
+            outcome = worker.do(item, min(kind.limit_s, most), cut=most < kind.limit_s)
+            clock.is_fresh = False
+            outcome["took_s"] = round(time.monotonic() - begin, 2)
             results.put(item, outcome)
             _show(next(counter), len(items), item, outcome, time.monotonic() - started)
 
@@ -217,7 +222,29 @@ def _do(
     for thread, worker in zip(threads, others, strict=True):
         thread.join()
         worker.stop()
-    return waiting.qsize()
+    return sum(not results.is_settled(item) for item in items)
+
+
+class Clock:
+    """The time that one run has.
+
+    Attributes:
+        is_fresh: Whether nothing has been done in it yet; then anything may start, or what
+            takes long would never be done.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+        self.is_fresh = seconds > 0
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self._end - time.monotonic()
+
+    def has(self, seconds: float) -> bool:
+        """Whether there is time for something that takes so long."""
+        return self.is_fresh or self.left > seconds
 
 
 def _guarded(serve: Any, worker: WorkerProcess) -> None:

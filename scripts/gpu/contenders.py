@@ -140,19 +140,33 @@ class Torch:
 class OnnxRuntime:
     """ONNX Runtime's CUDA execution provider on the device's stream.
 
+    Attributes:
+        provider: The execution provider.
+        memory: Where it has inputs and outputs.
+
     Raises:
-        DeviceError: It is not installed, or has no provider for CUDA.
+        DeviceError: It is not installed, or was built without the provider.
     """
+
+    provider, memory = "CUDAExecutionProvider", "cuda"
 
     def __init__(self, device: gpu.Device, ordinal: int = 0) -> None:
         try:
             import onnxruntime
         except ImportError as error:
             raise DeviceError(f"ONNX Runtime cannot be used: {error}") from error
-        if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():
+        if self.provider not in onnxruntime.get_available_providers():
             raise DeviceError("ONNX Runtime was built without CUDA; onnxruntime-gpu has it")
         self.ort: Any = onnxruntime
         self.device, self.ordinal = device, ordinal
+
+    def settings(self) -> dict[str, str]:
+        """Options of the provider: the device's stream, and all of float32."""
+        return {
+            "device_id": str(self.ordinal),
+            "user_compute_stream": str(self.device.stream),
+            "use_tf32": "0",
+        }
 
     def session(self, model: bytes | str, library: str | None = None, **provider: str) -> Any:
         """A session whose nodes run on the GPU.
@@ -164,57 +178,57 @@ class OnnxRuntime:
         options.log_severity_level = 3
         if library is not None:
             options.register_custom_ops_library(library)
-        stream = {
-            "device_id": str(self.ordinal),
-            "user_compute_stream": str(self.device.stream),
-        }
-        providers = [("CUDAExecutionProvider", {**stream, "use_tf32": "0", **provider})]
-        session = self.ort.InferenceSession(
-            model, options, providers=[*providers, "CPUExecutionProvider"]
-        )
-        if "CUDAExecutionProvider" not in session.get_providers():
+        providers = [(self.provider, {**self.settings(), **provider})]
+        session = self.ort.InferenceSession(model, options, providers=providers)
+        if self.provider not in session.get_providers():
             raise DeviceError("ONNX Runtime cannot load its CUDA provider (cuBLAS, cuDNN?)")
         return session
 
-    def bound(self, session: Any, inputs: Mapping[str, np.ndarray]) -> tuple[Enqueue, Any]:
-        """A call with memory on the GPU that stays the same, and what holds its outputs."""
-        value = self.ort.OrtValue
-        binding = session.io_binding()
-        wanted = {i.name for i in session.get_inputs()}
-        for name, array in inputs.items():
-            if name in wanted:
-                on_gpu = value.ortvalue_from_numpy(
-                    np.ascontiguousarray(array), "cuda", self.ordinal
-                )
-                binding.bind_ortvalue_input(name, on_gpu)
-        for output, shape in zip(session.get_outputs(), _shapes(session, inputs), strict=True):
-            placed = value.ortvalue_from_shape_and_type(
-                shape[0], shape[1], "cuda", self.ordinal
-            )
-            binding.bind_ortvalue_output(output.name, placed)
-        run_options = self.ort.RunOptions()
-        run_options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+    def bound(
+        self, session: Any, inputs: Mapping[str, np.ndarray], like: Sequence[np.ndarray]
+    ) -> tuple[Enqueue, Any]:
+        """A call with memory on the GPU that stays the same, and what reads its outputs.
 
-        def enqueue() -> None:
-            session.run_with_iobinding(binding, run_options)
+        Args:
+            session: Whose.
+            inputs: By name.
+            like: Arrays of the shapes and types of the outputs.
+        """
+        value, binding = self.ort.OrtValue, session.io_binding()
+        place = (self.memory, self.ordinal)
+        kept = []
+        for name in (i.name for i in session.get_inputs()):
+            array = np.ascontiguousarray(inputs[name])
+            kept.append(value.ortvalue_from_numpy(array, *place))
+            binding.bind_ortvalue_input(name, kept[-1])
+        for output, array in zip(session.get_outputs(), like, strict=True):
+            kept.append(value.ortvalue_from_shape_and_type(array.shape, array.dtype, *place))
+            binding.bind_ortvalue_output(output.name, kept[-1])
+        options = self.ort.RunOptions()
+        options.add_run_config_entry("disable_synchronize_execution_providers", "1")
+
+        def enqueue(kept: object = kept) -> None:  # ``kept`` lives as long as the binding
+            session.run_with_iobinding(binding, options)
 
         return enqueue, binding
 
     def graph(
-        self, model: bytes | str, library: str | None, inputs: Mapping[str, Any]
+        self,
+        model: bytes | str,
+        library: str | None,
+        inputs: Mapping[str, np.ndarray],
+        like: Sequence[np.ndarray],
     ) -> Replayed:
         """The model in a CUDA graph, which ONNX Runtime captures in the first runs."""
         session = self.session(model, library, enable_cuda_graph="1")
-        enqueue, _ = self.bound(session, inputs)
+        enqueue, _ = self.bound(session, inputs, like)
         for _ in range(3):
             enqueue()
         return Replayed(enqueue)
 
 
-def _shapes(
-    session: Any, inputs: Mapping[str, np.ndarray]
-) -> Sequence[tuple[tuple[int, ...], Any]]:
-    """Shape and element type of each output, from one run."""
+def run_once(session: Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """The outputs of a session, on the CPU."""
     wanted = {i.name for i in session.get_inputs()}
-    results = session.run(None, {n: a for n, a in inputs.items() if n in wanted})
-    return [(r.shape, r.dtype) for r in results]
+    found: list[np.ndarray] = session.run(None, {n: inputs[n] for n in wanted})
+    return found

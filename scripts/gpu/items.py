@@ -19,12 +19,14 @@ class Part:
         names: Its items.
         run: What an item does.
         limit_s: After how long an item counts as hanging.
+        usual_s: How long an item takes, about.
     """
 
     about: str
     names: Callable[[Settings], list[str]]
     run: Callable[[str, Workbench], Outcome]
     limit_s: int = 120
+    usual_s: int = 5
 
 
 def _limit(name: str, bench: Workbench) -> Outcome:
@@ -36,6 +38,7 @@ PARTS: dict[str, Part] = {
         "measures copy bandwidth and the rates of matrix products",
         lambda _: ["copy", "products"],
         _limit,
+        usual_s=30,
     ),
     "papers": Part(
         "checks the kernels of the papers against float64",
@@ -52,18 +55,21 @@ PARTS: dict[str, Part] = {
         lambda _: list(sanitizer.TOOLS),
         sanitizer.run_tool,
         sanitizer.LIMIT_S + 30,
+        120,
     ),
     "micro": Part(
         "times the small graphs of SHARED/bench against other ways to compute them",
         lambda settings: micro.names(settings.shared),
         micro.measure_micro,
         300,
+        60,
     ),
     "models": Part(
         "times whole models in ONNX Runtime, before and after",
         lambda settings: models.names(settings.models),
         models.measure_model,
-        models.LIMIT_S + 60,
+        models.LIMIT_S + 40,
+        200,
     ),
 }
 

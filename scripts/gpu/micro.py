@@ -21,10 +21,10 @@ from onnx import numpy_helper
 
 from scripts.gpu import torch_forms
 from scripts.gpu.cases import subject_of
-from scripts.gpu.contenders import Enqueue, OnnxRuntime, Torch, measure
+from scripts.gpu.contenders import Enqueue, OnnxRuntime, Torch, measure, run_once
 from scripts.gpu.contraction_forms import FORMS, subject_of_form
 from scripts.gpu.limits import COPY
-from scripts.gpu.models import optimized
+from scripts.gpu.models import OURS, optimized
 from scripts.gpu.outcome import Outcome
 from scripts.gpu.subject import Subject
 from scripts.gpu.workbench import Workbench, cuda_source
@@ -250,17 +250,19 @@ class _Runs:
     def deployed(self) -> None:
         """The graph as ``tcfuse optimize --target cuda`` leaves it, in ONNX Runtime."""
         model, library = optimized(self.subject.name, self.subject.model)
-        self._session("tcfuse in ONNX Runtime", str(model), str(library))
+        self._session(OURS, str(model), str(library))
 
     def _session(self, label: str, model: bytes | str, library: str | None) -> None:
         runtime = OnnxRuntime(self.bench.device, self.bench.settings.ordinal)
         session = runtime.session(model, library)
-        enqueue, binding = runtime.bound(session, self.subject.inputs)
+        inputs = self.subject.inputs
+        like = run_once(session, inputs)
+        enqueue, binding = runtime.bound(session, inputs, like)
         enqueue()
         self.bench.device.synchronize()
         self._check(label, binding.copy_outputs_to_cpu()[0])
         self._add(label, enqueue, None, (session, binding))
-        self.graphs[label] = runtime.graph(model, library, self.subject.inputs)
+        self.graphs[label] = runtime.graph(model, library, inputs, like)
 
     def _check(self, label: str, output: np.ndarray) -> None:
         error = self.subject.error(output)

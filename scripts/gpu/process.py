@@ -23,7 +23,11 @@ class NoDeviceError(Exception):
 
 
 class LostError(Exception):
-    """The worker ended, or did not answer in time."""
+    """The worker ended."""
+
+
+class LateError(LostError):
+    """The worker did not answer in time, and was ended."""
 
 
 class WorkerProcess:
@@ -68,8 +72,13 @@ class WorkerProcess:
             raise NoDeviceError(answer["error"])
         self.facts = answer["facts"]
 
-    def do(self, item: str, limit_s: float) -> Outcome:
+    def do(self, item: str, limit_s: float, *, cut: bool = False) -> Outcome:
         """An item's outcome; a worker that is lost over it is an outcome too.
+
+        Args:
+            item: Its name.
+            limit_s: After how long it is stopped.
+            cut: Whether that is for want of time, and no fault of the item's.
 
         Raises:
             NoDeviceError: There is no device.
@@ -82,6 +91,8 @@ class WorkerProcess:
             self._process.stdin.flush()
             while "outcome" not in (answer := self._line(limit_s)):
                 pass
+        except LateError as late:
+            return {"status": "unfinished" if cut else "failed", "why": str(late)}
         except (BrokenPipeError, LostError) as lost:
             return {"status": "failed", "why": str(lost)}
         outcome: Outcome = answer["outcome"]
@@ -118,7 +129,7 @@ class WorkerProcess:
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
                 self._process.kill()
                 self.stop()
-                raise LostError(f"no answer within {limit_s:.0f} s")
+                raise LateError(f"no answer within {limit_s:.0f} s")
             data = os.read(self._process.stdout.fileno(), 1 << 16)
             if not data:
                 raise LostError(self._last_words())

@@ -11,7 +11,7 @@ from scripts.gpu.outcome import Outcome
 from tcfuse.store import write_atomically
 
 FORMAT = 1
-AGAIN = ("failed", "absent")  # outcomes that another run may change
+AGAIN = ("failed", "absent", "unfinished")  # outcomes that another run may change
 
 
 class OtherMachineError(Exception):
@@ -53,6 +53,10 @@ class Results:
     def is_done(self, item: str) -> bool:
         """Whether an item need not run again."""
         return item in self.items and self.items[item]["status"] not in AGAIN
+
+    def is_settled(self, item: str) -> bool:
+        """Whether an item has an outcome, if only that it failed."""
+        return item in self.items and self.items[item]["status"] != "unfinished"
 
     def put(self, item: str, outcome: Outcome) -> None:
         """Add an outcome and write the file."""

@@ -10,11 +10,12 @@ from scripts.gpu.outcome import Outcome
 from scripts.gpu.workbench import Workbench, cuda_source
 from tcfuse import gpu
 from tcfuse.interface import Interface
-from tcfuse.ort.accuracy import compare
+from tcfuse.ort.accuracy import compare, tolerance
 from tcfuse.ort.feeds import Feed
 from tcfuse.ort.verify import exact_outputs, reduction_length
 from tcfuse.targets.geometry import bind
 from tcfuse.tc.checked import CheckedDef
+from tcfuse.types import DType
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def judge(subject: Subject, outputs: list[np.ndarray]) -> Outcome:
     """Hold outputs against float64.
 
     An output is right when it is as near as rounding allows; ``ort.accuracy`` says how near
-    that is, and here the answer in the output's own type is the original.
+    that is, and here the answer in the output's own type is the original.  What is left of
+    numbers of about one that cancel counts as near too.
     """
     feed = subject.feed
     exact = exact_outputs(subject.checked, subject.interface, feed)
@@ -68,7 +70,16 @@ def judge(subject: Subject, outputs: list[np.ndarray]) -> Outcome:
         with np.errstate(all="ignore"):
             rounded = np.asarray(true).reshape(ours.shape).astype(dtype.numpy)
         found = compare(ours, rounded, np.asarray(true), dtype, length)
-        if found.verdict:
+        if found.verdict and (found.problem or not near(ours, true, dtype, length)):
             return {"status": "wrong", "why": f"{port.name}: {found.verdict}"}
         worst = max(worst, found.error)
     return {"status": "ok", "error": worst}
+
+
+def near(ours: np.ndarray, exact: np.ndarray, dtype: DType, length: int) -> bool:
+    """Whether the largest difference is one that the rounding of numbers of about one makes."""
+    if not dtype.is_float or ours.size == 0:
+        return False
+    wide = np.asarray(exact, np.float64).reshape(ours.shape)
+    apart = float(np.abs(ours.astype(np.float64) - wide).max())
+    return apart <= tolerance(dtype, length) * (1 + float(np.abs(wide).max()))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from tcfuse.debug import cache_dir
 from tcfuse.gpu.images import Image
 from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
+from tcfuse.store import key_of, write_atomically
 from tcfuse.targets.base import CudaSource
 from tcfuse.tc.checked import CheckedDef
 
@@ -107,8 +107,9 @@ def emulated(source: CudaSource) -> Sequence[Image]:
 
     symbols = [launch.symbol for launch in source.launches]
     build = Build.of(source.text, symbols, traced=False, contract=source.contract)
-    path = Path(tempfile.mkdtemp(prefix="tcfuse-dry-run-")) / f"{source.name}.so"
-    path.write_bytes(library(build))
+    data = library(build)
+    path = cache_dir() / "emulated" / f"{key_of(data)}.so"
+    write_atomically(path, data)
     ports = (*source.interface.inputs, *source.interface.outputs)
     n_parameters = len(ports) + 2 + len(source.interface.sizes)
     return [Emulated(fake_libcuda.emulated_image(path, n_parameters))]

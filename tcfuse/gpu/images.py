@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
 from tcfuse.errors import DeviceError
+from tcfuse.targets.cuda_archs import arch_number
 
 
 class Image(Protocol):
@@ -39,26 +39,17 @@ def choose(images: Sequence[I], arch: str) -> I:
     Raises:
         DeviceError: None can run there.
     """
-    major, minor = _number(arch)
+    number = arch_number(arch)
 
-    def rank(image: I) -> tuple[int, tuple[int, int]]:
-        return int(image.kind == "cubin"), _number(image.arch)
+    def rank(image: I) -> tuple[bool, int]:
+        return image.kind == "cubin", arch_number(image.arch)
 
     def runs(image: I) -> bool:
-        of = _number(image.arch)
-        if image.arch[-1] == "a":  # for that architecture alone
-            return of == (major, minor)
-        return of <= (major, minor) and (image.kind == "ptx" or of[0] == major)
+        made_for = arch_number(image.arch)
+        return made_for <= number and (image.kind == "ptx" or made_for // 10 == number // 10)
 
     found = [image for image in images if runs(image)]
     if not found:
         there = ", ".join(f"{image.arch} ({image.kind})" for image in images) or "none"
         raise DeviceError(f"the kernel has no image for {arch}; there are {there}")
     return max(found, key=rank)
-
-
-def _number(arch: str) -> tuple[int, int]:
-    """``sm_103a`` is (10, 3)."""
-    match = re.fullmatch(r"(?:sm|compute)_(\d+)(\d)[af]?", arch)
-    assert match, f"{arch!r} is no architecture"
-    return int(match[1]), int(match[2])

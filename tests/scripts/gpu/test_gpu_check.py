@@ -90,7 +90,7 @@ def shared(tmp_path: Path) -> Path:
 
 
 DRY = ("--dry-run", "--jobs", 1)
-ONLY = ("limits", "papers/tmm", "test_relu", "scale_relu")
+ONLY = ("limits", "papers/tmm-16", "test_relu", "scale_relu")
 SOME = [f"--only={text}" for text in ONLY]
 PARTS = [f"--part={name}" for name in ("limits", "papers", "cases", "micro", "models")]
 
@@ -104,7 +104,7 @@ def test_everything_but_a_gpu(tmp_path: Path, shared: Path) -> None:
     statuses = {name: outcome["status"] for name, outcome in items.items()}
     assert statuses.pop("limits/products") in ("absent", "ok")
     assert set(statuses) == {
-        *("limits/copy", "papers/tmm-0", "cases/test_relu", "micro/scale_relu"),
+        *("limits/copy", "papers/tmm-16x32x8", "cases/test_relu", "micro/scale_relu"),
         *("cases/test_relu_expanded_ver18",),
     }
     assert set(statuses.values()) == {"ok"}
