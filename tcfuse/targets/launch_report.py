@@ -42,18 +42,19 @@ def launch_records(
 ) -> list[Record]:
     """A record for each launch and architecture.
 
-    It holds ``launch`` (the symbol), ``arch``, ``threads`` (of a block), ``when``, the fields
-    of ``Resources``, ``dynamic_shared`` (bytes of a block, or a C expression over size names),
-    ``meant_bytes``, and of the occupancy ``blocks`` (of a multiprocessor), ``share`` (of its
-    warps) and ``limiter``, ``None`` where limits are not known.  Where ``dynamic_shared``
-    depends on sizes, the occupancy is that of sizes for which it is 0.
+    It holds ``source`` (its name), ``launch`` (the symbol), ``arch``, ``threads`` (of a block),
+    ``when``, the fields of ``Resources``, ``dynamic_shared`` (bytes of a block, or a C
+    expression over size names), ``meant_bytes``, and of the occupancy ``blocks`` (of a
+    multiprocessor), ``share`` (of its warps) and ``limiter``, ``None`` where limits are not
+    known.  Where ``dynamic_shared`` depends on sizes, the occupancy is that of sizes for which
+    it is 0.
 
     Args:
         source: The kernel.
         resources: By symbol and architecture, as ``targets.nvrtc`` has them.
     """
     return [
-        _record(launch, arch, needs)
+        {"source": source.name, **_record(launch, arch, needs)}
         for launch in source.launches
         for arch, needs in resources[launch.symbol].items()
     ]
@@ -90,16 +91,20 @@ def resources_table(
 ) -> Iterator[tuple[str, ...]]:
     """The lines below ``HEADER``: one for each record of each kernel.
 
+    Args:
+        kernels: The name of each operator, which may be that of its kernel for the CPU, and
+            the records of its kernel for GPUs.
+
     Units:
         bytes: Spills as stored and loaded again, stack, shared memory, code, accesses.
     """
     for kernel, records in kernels:
         for record in records:
-            yield (kernel, *_line(kernel, record))
+            yield (kernel, *_line(record))
 
 
-def _line(kernel: str, record: Record) -> Iterator[str]:
-    yield str(record["launch"]).removeprefix(kernel)
+def _line(record: Record) -> Iterator[str]:
+    yield str(record["launch"]).removeprefix(f"{record['source']}_")
     yield str(record["arch"])
     yield str(record["threads"])
     yield str(record["registers"])
