@@ -52,5 +52,14 @@ class CudaOptions:
         accepts=lambda n: 0 <= n <= 1 << 20,
     )
 
+    waves: int = knob(
+        4,
+        choices=(0, 1, 4, 16),
+        unit="waves",
+        doc="times what a device runs at once that blocks start for; 0: one for all work",
+        legal="0 to 1024",
+        accepts=lambda n: 0 <= n <= 1024,
+    )
+
     def __post_init__(self) -> None:
         check_knobs(self)

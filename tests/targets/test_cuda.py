@@ -135,6 +135,13 @@ def test_knobs_say_the_team_and_the_block() -> None:
     assert {launch.block for launch in kernel.source.launches} == {512}
 
 
+def test_blocks_of_teams_stay_for_more_work() -> None:
+    (launch, *_) = cuda_kernel_of(ROW_SUM, split=1).source.launches
+    assert launch.blocks_per_multiprocessor == 4 * 2048 // launch.block
+    (launch, *_) = cuda_kernel_of(ROW_SUM, split=1, waves=0).source.launches
+    assert launch.blocks_per_multiprocessor == 0
+
+
 def test_functions_have_no_more_parameters_than_cuda_has() -> None:
     many = ", ".join(f"float(8) X{k}" for k in range(600))
     body = " + ".join(f"X{k}(i)" for k in range(600))

@@ -35,6 +35,8 @@ from tcfuse.mapping.storage import Memory
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import accesses
 
+MULTIPROCESSOR_THREADS = 2048  # that one runs at once, on most GPUs
+
 
 class PhaseWriter:
     """Writes the phases of one kernel."""
@@ -104,8 +106,11 @@ class PhaseWriter:
 
     def _launch(self, symbol: str, nest: Nest, variant: Variant, needs: Needs) -> Launch:
         grid = divided_up(turns_of(nest, variant), variant.teams)
-        shared = shared_bytes(variant, needs)
-        return Launch(symbol, str(grid), variant.block, str(shared), variant.when)
+        shared = str(shared_bytes(variant, needs))
+        most = 0
+        if nest.flat is None and nest.chain:  # blocks stay, and take turn after turn
+            most = self.options.waves * max(1, MULTIPROCESSOR_THREADS // variant.block)
+        return Launch(symbol, str(grid), variant.block, shared, variant.when, most)
 
     # ------------------------------------------------------------------ the template
 
