@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any
@@ -25,11 +25,13 @@ class Place:
     Attributes:
         line: Counted from 1; 0 when it is not known.
         column: Counted from 1; 0 when it is not known.
+        inside: Lines of the header that the call there leads to, the innermost last.
     """
 
     file: str
     line: int
     column: int
+    inside: tuple[int, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
@@ -69,10 +71,15 @@ class Lines:
         """
         if address not in self._found:
             frames = [f for table in self._all() for f in table.frames(address)]
-            own = (frame for frame in frames if frame.file in self.files)
-            unknown = Place(self.files[0] if len(self.files) == 1 else "?", 0, 0)
-            self._found[address] = next(own, frames[0] if frames else unknown)
+            self._found[address] = self._chosen(frames)
         return self._found[address]
+
+    def _chosen(self, frames: list[Place]) -> Place:
+        for depth, frame in enumerate(frames):
+            if frame.file in self.files:
+                return replace(frame, inside=tuple(f.line for f in reversed(frames[:depth])))
+        unknown = Place(self.files[0] if len(self.files) == 1 else "?", 0, 0)
+        return frames[0] if frames else unknown
 
     def _all(self) -> list[_Table]:
         if self._tables is None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
+from tcfuse.emulator.build import DEVICE_HEADER
 from tcfuse.emulator.lines import Place
 
 
@@ -106,7 +107,8 @@ class Report:
         threads = str(self.by).split(" ", 1)[1]
         parts.append(f"{threads} and {self.other}" if self.other else threads)
         times = f" ({self.count} times)" if self.count > 1 else ""
-        return ", ".join(parts) + times
+        lines = ", ".join(map(str, self.by.place.inside))
+        return ", ".join(parts) + times + (f"; inside {DEVICE_HEADER}:{lines}" if lines else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tcfuse.codegen.device import device_header
 from tcfuse.emulator import Finding, Program, emulate
 from tcfuse.errors import InputError
 from tcfuse.interface import Interface, Port
@@ -139,6 +140,13 @@ def test_tensors_are_aligned_as_the_plan_was_told(compile_cuda, alignment):
     compile_cuda(text, ("partial_0", "total_1"))
     done = emulate(kernel(text), [np.zeros((1, 2), np.float32)], alignment=alignment)
     assert [r.kind for r in done.reports] == ([Finding.MISALIGNED] if alignment < 8 else [])
+    for report in done.reports:
+        assert "tcf::load<float, 2>" in text.splitlines()[report.by.place.line - 1]
+        inside = [device_header().splitlines()[k - 1] for k in report.by.place.inside]
+        assert "read_word(" in inside[0]
+        assert "tcf_emulator::read(" in inside[-1]
+        lines = ", ".join(map(str, report.by.place.inside))
+        assert str(report).endswith(f"; inside tcf_device.hpp:{lines}")
 
 
 def test_a_launch_that_stops_is_the_last(compile_cuda):
