@@ -153,7 +153,7 @@ class Launches:
         return Run(
             symbol,
             finished,
-            tuple(self._report(symbol, r) for r in native.reports()),
+            tuple(self._report(symbol, r) for r in native.reports() if not self._is_copy(r)),
             tuple(self._traffic(i) for i in range(len(self._flags))) if traced else (),
             blocks=blocks[2],
             barriers=blocks[1],
@@ -168,6 +168,15 @@ class Launches:
         name = self._names[r.buffer] if r.buffer >= 0 else ""
         by = self._thread(r.who)
         return Report(Finding(r.kind), symbol, name, r.offset, r.bytes, by, other, r.count)
+
+    def _is_copy(self, r: NativeReport) -> bool:
+        """Whether two barriers are one in the source, of which the compiler made two."""
+        a, b = r.who, r.other
+        if r.kind != Finding.BARRIER_DIVERGENCE or (a.file, a.line) != (b.file, b.line):
+            return False
+        here, there = (self._loaded.lines.place(who.pc - 1) for who in (a, b))
+        same = (here.file, here.line, here.inside) == (there.file, there.line, there.inside)
+        return same or not (here.line and there.line)
 
     def _thread(self, who: NativeWho) -> Thread:
         place = self._loaded.lines.place(who.pc - 1)

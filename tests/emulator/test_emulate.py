@@ -149,6 +149,33 @@ def test_tensors_are_aligned_as_the_plan_was_told(compile_cuda, alignment):
         assert str(report).endswith(f"; inside tcf_device.hpp:{lines}")
 
 
+def test_one_barrier_that_two_lines_call(compile_cuda):
+    """The waiting is done on one line of the device library: the calls are told apart."""
+    text = """#include "tcf_device.hpp"
+TCF_LAUNCH(64) apart(float* y, int64_t n) {
+  tcf::team<64> team;
+  if (threadIdx.x < n) {
+    team.sync();
+    y[threadIdx.x] = 1;
+  } else {
+    y[threadIdx.x] = 2;
+    team.sync();
+  }
+  for (int k = 0; k < 9; k++) {
+    if (k % 2) y[threadIdx.x] = k;
+    team.sync();
+  }
+}
+"""
+    program = compile_cuda(text, ("apart",))
+    for n in (0, 64):
+        assert program.run("apart", 1, 64, 0, [np.zeros(64, np.float32), n]).reports == ()
+    (report,) = program.run("apart", 1, 64, 0, [np.zeros(64, np.float32), 7]).reports
+    assert report.kind is Finding.BARRIER_DIVERGENCE
+    assert report.other is not None
+    assert {report.by.place.line, report.other.place.line} == {5, 9}
+
+
 def test_a_launch_that_stops_is_the_last(compile_cuda):
     text = TEXT.replace("P[k] = sum;", "P[-1] = sum;")
     compile_cuda(text, ("partial_0", "total_1"))

@@ -130,6 +130,9 @@ static void release_barrier() {
     if (!first) first = &f;
     if (f.line != first->line || strcmp(f.file, first->file) != 0)
       return give_up(Finding::BARRIER_DIVERGENCE, f, first);
+    // A function that waits, called from two places, or one call that was copied: lines tell.
+    if (TRACED && f.pc != first->pc)
+      report(Finding::BARRIER_DIVERGENCE, who(f), who(*first));
     votes += f.vote;
   }
   if (TRACED) count_all_requests();
