@@ -168,26 +168,12 @@ class _Sequence:
         if not meet(self.ends[earlier].last):
             return
         for position in between:
-            if self._separates(position, earlier, later) and (
-                position != earlier or not meet(self.ends[position].late)
-            ):
+            own = self.ends[position]
+            if own.reduces and (position != earlier or not meet(own.late)):
                 self.settled.add(position)
                 return
         wrapped = loop is not None or bool(apart)
         self.needs[earlier][min(earlier, later) if wrapped else later] = Level.BLOCK
-
-    def _separates(self, position: int, earlier: int, later: int) -> bool:
-        """Whether a node reduces whenever both of two others run."""
-        node = self.block[position]
-        if not self.ends[position].reduces or not isinstance(node, Loop):
-            return False
-        extent = (node.high - node.low).number
-        if extent is not None and extent > 0:
-            return True
-        others = (self.block[earlier], self.block[later])
-        return any(
-            isinstance(o, Loop) and (o.low, o.high) == (node.low, node.high) for o in others
-        )
 
     def place(self, *, wraps: bool) -> _Ends:
         """Place the barriers; what is left open towards the nodes around the sequence."""
