@@ -114,6 +114,11 @@ def papers() -> dict[str, tuple[str, dict[str, int]]]:
 
 def check_paper(name: str, bench: Workbench) -> Outcome:
     """One definition of the papers at some sizes."""
+    return check(paper_subject(name), bench)
+
+
+def paper_subject(name: str) -> Subject:
+    """The kernel of a definition of the papers, with inputs of some sizes."""
     from tests.op_library.paper_cases import DEFINITIONS, inputs_of
 
     definition, sizes = papers()[name]
@@ -122,4 +127,4 @@ def check_paper(name: str, bench: Workbench) -> Outcome:
     form = kernel_form(written)
     ready = checked_def(form.definition, sizes=form.interface.sizes)
     inputs = tuple(arrays[port.name] for port in form.interface.inputs)
-    return check(Subject(definition, ready, form.interface, inputs), bench)
+    return Subject(definition, ready, form.interface, inputs)

@@ -90,14 +90,15 @@ def cuda_source(checked: CheckedDef, interface: Interface, name: str) -> CudaSou
 
 
 def compiled(source: CudaSource, arch: str) -> Sequence[Image]:
-    """Machine code by NVRTC."""
-    from tcfuse.codegen.device import device_header
+    """Machine code by NVRTC; PTX where the device is newer than that."""
+    from tcfuse.targets.cuda_archs import arch_name
     from tcfuse.targets.nvrtc import compile_cuda
+    from tcfuse.targets.nvrtc_library import find_nvrtc
     from tcfuse.targets.object_cache import ObjectCache
 
     cache = ObjectCache(cache_dir() / "objects")
-    found = compile_cuda(source, [arch], header=device_header(), ptx=(), cache=cache, workers=1)
-    return found.images
+    known = arch in map(arch_name, find_nvrtc().archs)
+    return compile_cuda(source, [arch] if known else (), cache=cache).images
 
 
 def emulated(source: CudaSource) -> Sequence[Image]:

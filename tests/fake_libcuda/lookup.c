@@ -68,3 +68,10 @@ API CUresult cuGetProcAddress_v2(const char *name, void **function, int version,
 API CUresult cuGetProcAddress(const char *name, void **function, int version, uint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, NULL);
 }
+
+/* NVIDIA's own libraries ask for private tables; NVRTC takes no for an answer. */
+API CUresult cuGetExportTable(const void **table, const void *id) {
+  ENTER("%p", id);
+  *table = NULL;
+  return CUDA_ERROR_NOT_FOUND;
+}

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
+from scripts.gpu.cases import paper_subject
 from scripts.gpu.command import main
+from scripts.gpu.limits import COPY
+from scripts.gpu.workbench import compiled, cuda_source, emulated
+from tcfuse.debug import cache_dir
+from tcfuse.gpu.images import choose
+from tests import fake_libcuda
 
 ROOT = Path(__file__).resolve().parents[3]
 COMMAND = [sys.executable, str(ROOT / "scripts" / "gpu_check.py")]
@@ -123,6 +129,36 @@ def test_everything_but_a_gpu(tmp_path: Path, shared: Path) -> None:
     wrong = check(*DRY, "--part", "micro", "--shared", shared, "--out", out, "--fresh")
     assert wrong.returncode == WRONG
     assert "micro/scale_relu wrong: error" in wrong.stdout
+
+
+@pytest.mark.compiler
+@pytest.mark.cuda_build
+def test_the_way_of_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command as it is, with NVRTC's images; the driver alone is not NVIDIA's."""
+    subject = paper_subject("tmm-1x5x1")
+    source = cuda_source(subject.checked, subject.interface, subject.name)
+    (image,) = emulated(source)
+    kernels = image.data.decode().rstrip("\0").split(":", 2)[2]
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_libcuda.build(cache_dir()).parent))
+    monkeypatch.setenv("FAKE_LIBCUDA_EMULATORS", kernels)
+    out = tmp_path / "found.json"
+    names = ("tmm-1x5x1", "fcrelu-1x2x1")
+    done = check("--part", "papers", *(f"--only={n}" for n in names), "--out", out, "--jobs", 1)
+    assert "fake sm_90" in done.stdout
+    items = items_of(out)
+    assert items["papers/tmm-1x5x1"]["status"] == "ok"
+    # the emulator has one kernel only, and the other one is missed
+    assert "named symbol not found" in items["papers/fcrelu-1x2x1"]["why"]
+    assert done.returncode == WRONG
+
+
+@pytest.mark.cuda_build
+def test_a_gpu_newer_than_the_compiler_gets_ptx() -> None:
+    assert [(i.arch, i.kind) for i in compiled(COPY, "sm_90")] == [
+        ("sm_90", "cubin"),
+        ("sm_90", "ptx"),
+    ]
+    assert choose(compiled(COPY, "sm_999"), "sm_999").kind == "ptx"
 
 
 @pytest.mark.compiler
