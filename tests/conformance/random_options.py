@@ -2,84 +2,33 @@
 
 ``python -m tests.conformance.random_options --pairs 500`` runs many; the tests run a few.  A
 pair that fails is printed with its options as JSON, so that ``--only NAME --json '{...}'`` runs
-it again.
+it again.  With ``--emulate`` they are kernels for GPUs, with random ``CudaOptions`` too.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
-from tcfuse.knob import knobs_of
 from tcfuse.options import MappingOptions
-from tcfuse.targets.compilers import Level
-from tcfuse.targets.cpu import Kernel, compile_kernel
 from tests.codegen.conftest import runnable
-from tests.conformance.option_seeds import SEEDS
-from tests.conformance.subjects import SIZES, Subject, random_subjects, subjects
-from tests.targets.kernels import Compiled, build
+from tests.conformance.option_pairs import Pair, random_pairs, with_cuda_options
+from tests.conformance.option_ways import ForEmulator, ForLevel, Kernel, Way
+from tests.conformance.subjects import subjects
 
 BATCH = 24  # kernels in one translation unit
-TILES = (0, 1, 2, 3, 5, 7, 8, 16, 32, 33, 64)
 
 
-@dataclass(frozen=True)
-class Pair:
-    """A definition with the options and the fixed sizes it is compiled with."""
-
-    subject: Subject
-    options: MappingOptions
-    fixed: Mapping[str, int] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        fixed = f" with {dict(self.fixed)}" if self.fixed else ""
-        return f"{self.subject.name}{fixed}: {self.options.to_json()}"
-
-
-def random_options(rng: random.Random) -> MappingOptions:
-    """Each knob at its default, at one of its choices, or at some other legal value."""
-    values: dict[str, object] = {}
-    for name, known in knobs_of(MappingOptions):
-        if rng.random() < 0.4:
-            values[name] = rng.choice(known.choices)
-    if rng.random() < 0.6:
-        values["tile"] = tuple(rng.choice(TILES) for _ in range(rng.randint(1, 4)))
-    if rng.random() < 0.3:
-        values["unroll"] = rng.randint(1, 40)
-    values["isl_operations"] = rng.choice([20_000_000] * 8 + [1, 1_000, 100_000])
-    return MappingOptions(**values)  # type: ignore[arg-type]  # each has its knob's type
-
-
-def random_pairs(count: int, seed: int) -> Iterator[Pair]:
-    """The seeds, then definitions with random options; a quarter of these are random too."""
-    rng = random.Random(seed)
-    known = subjects()
-    yield from (Pair(known[s.name], s.options) for s in SEEDS[:count])
-    rest = max(count - len(SEEDS), 0)
-    chosen = [*known.values()]
-    rng.shuffle(chosen)
-    drawn = random_subjects(rest // 4, seed)
-    for number in range(rest):
-        subject = drawn[number // 4] if number % 4 == 3 and number // 4 < len(drawn) else None
-        subject = subject or chosen[number % len(chosen)]
-        fixed = {s: rng.choice(SIZES) for s in subject.free if rng.random() < 0.3}
-        yield Pair(subject, random_options(rng), fixed)
-
-
-def kernel_of(pair: Pair, hint: str) -> Kernel:
-    """The kernel of a pair."""
-    subject = pair.subject
-    return compile_kernel(subject.checked, subject.interface, hint, pair.options, pair.fixed)
-
-
-def try_out(compiled: Compiled, pair: Pair, rng: random.Random) -> None:
+def try_out(compiled: Kernel, pair: Pair, rng: random.Random) -> None:
     """Compare a kernel with the evaluator, for inputs of two sizes."""
     fixed = pair.fixed if pair.options.fix_sizes != "never" else {}
     for _ in range(2):
@@ -99,26 +48,26 @@ class Outcome:
     wrong: tuple[str, ...]
 
 
-def run(pairs: Sequence[Pair], level: Level, folder: Path, seed: int) -> Outcome:
+def run(pairs: Sequence[Pair], way: Way, seed: int) -> Outcome:
     """Compile ``pairs`` together and compare each."""
-    kernels: list[tuple[Pair, Kernel]] = []
+    accepted, made = [], []
     refused, wrong = [], []
     for pair in pairs:
         try:
-            kernels.append((pair, kernel_of(pair, f"k{len(kernels)}")))
+            made.append(way.compile(pair, f"k{len(made)}"))
+            accepted.append(pair)
         except UnsupportedError as error:
             refused.append(f"{pair}\n  {error}")
         except Exception as error:  # the point is to find them all
             wrong.append(f"{pair}\n  {type(error).__name__}: {error}")
-    (row,) = build(
-        [p.subject.checked for p, _ in kernels], [k for _, k in kernels], [level], folder
-    )
-    for (pair, _), compiled in zip(kernels, row, strict=True):
+    right = 0
+    for pair, compiled in zip(accepted, way.build(accepted, made), strict=True):
         try:
             try_out(compiled, pair, random.Random(seed))
-        except AssertionError as error:
+            right += 1
+        except Exception as error:  # whatever is wrong, the next pair runs
             wrong.append(f"{pair}\n  {' '.join(str(error).split())[:300]}")
-    return Outcome(len(kernels) - len(wrong), tuple(refused), tuple(wrong))
+    return Outcome(right, tuple(refused), tuple(wrong))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -128,12 +77,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", metavar="NAME", help="one definition")
     parser.add_argument("--json", help="options for it")
+    parser.add_argument("--cuda", default="{}", help="options of its kernel for GPUs")
+    parser.add_argument("--emulate", action="store_true", help="as CUDA in the emulator")
     arguments = parser.parse_args(argv)
     if arguments.json is not None:
         subject = subjects()[arguments.only]
-        pairs = [Pair(subject, MappingOptions.from_json(arguments.json))]
+        cuda = CudaOptions(**json.loads(arguments.cuda))
+        pairs = [Pair(subject, MappingOptions.from_json(arguments.json), cuda=cuda)]
     else:
         pairs = list(random_pairs(arguments.pairs, arguments.seed))
+        if arguments.emulate:
+            pairs = with_cuda_options(pairs, arguments.seed)
         pairs = [p for p in pairs if arguments.only in (None, p.subject.name)]
     levels = runnable()
     right, refused, wrong = 0, 0, 0
@@ -142,7 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             batch = pairs[start : start + BATCH]
             level = levels[start // BATCH % len(levels)]
-            outcome = run(batch, level, Path(folder), arguments.seed)
+            way = ForEmulator() if arguments.emulate else ForLevel(level, Path(folder))
+            outcome = run(batch, way, arguments.seed)
         right += outcome.right
         refused += len(outcome.refused)
         wrong += len(outcome.wrong)

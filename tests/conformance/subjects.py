@@ -62,6 +62,8 @@ def subjects() -> dict[str, Subject]:
 
 def random_subjects(count: int, number: int) -> list[Subject]:
     """Random definitions, the same for the same number."""
+    if not count:
+        return []
     drawn: list[Program] = []
 
     @seed(number)
@@ -76,8 +78,7 @@ def random_subjects(count: int, number: int) -> list[Subject]:
     def collect(program: Program) -> None:
         drawn.append(program)
 
-    if count:
-        collect()
+    collect()
     return [_plain(f"random_{number}_{k}", p) for k, p in enumerate(drawn[:count])]
 
 

@@ -1,0 +1,103 @@
+"""How pairs of a definition and options become kernels that can be called."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tcfuse.targets import cuda
+from tcfuse.targets.base import CudaPhase, CudaSource
+from tcfuse.targets.compilers import Level
+from tcfuse.targets.cpu import compile_kernel
+from tests.conformance.option_pairs import Pair
+from tests.targets.emulated import EmulatedKernel, emulated
+from tests.targets.kernels import Arrays, build
+
+ALIGNMENTS = (1, 2, 4, 8, 16, 32, 256)  # bytes
+SHARED_LIMITS = (0, 1 << 10, 48 << 10, 227 << 10)  # bytes
+
+
+class Kernel(Protocol):
+    """A kernel that can be called, as ``Compiled``."""
+
+    def __call__(
+        self, inputs: Arrays, sizes: Mapping[str, int], *, chunks: int
+    ) -> tuple[Arrays, int]:
+        """The outputs and the fault flag."""
+
+
+class Way(Protocol):
+    """How pairs become kernels."""
+
+    def compile(self, pair: Pair, hint: str) -> Any:
+        """A pair's kernel; ``hint`` tells its functions from others."""
+
+    def build(self, pairs: Sequence[Pair], made: Sequence[Any]) -> Sequence[Kernel]:
+        """The kernels of pairs, together."""
+
+
+@dataclass(frozen=True)
+class ForLevel:
+    """Kernels for this machine's processor; ``folder`` is for what is built."""
+
+    level: Level
+    folder: Path
+
+    def compile(self, pair: Pair, hint: str) -> Any:
+        """A pair's kernel."""
+        subject = pair.subject
+        return compile_kernel(
+            subject.checked, subject.interface, hint, pair.options, pair.fixed
+        )
+
+    def build(self, pairs: Sequence[Pair], made: Sequence[Any]) -> Sequence[Kernel]:
+        """The kernels, in one library."""
+        (row,) = build([p.subject.checked for p in pairs], made, [self.level], self.folder)
+        return row
+
+
+@dataclass(frozen=True)
+class ForEmulator:
+    """Kernels for GPUs, in the emulator."""
+
+    def compile(self, pair: Pair, hint: str) -> Any:
+        """A pair's kernel."""
+        given = pair.subject.checked, pair.subject.interface, hint
+        return cuda.compile_kernel(*given, pair.options, pair.cuda, pair.fixed)
+
+    def build(self, pairs: Sequence[Pair], made: Sequence[Any]) -> Sequence[Kernel]:
+        """The kernels, in one program."""
+        return [AnyLaunch(kernel) for kernel in emulated([one.source for one in made])]
+
+
+@dataclass(frozen=True)
+class AnyLaunch:
+    """A kernel on devices of all kinds, with any of the launches whose conditions hold."""
+
+    kernel: EmulatedKernel
+
+    def __call__(
+        self, inputs: Arrays, sizes: Mapping[str, int], *, chunks: int
+    ) -> tuple[Arrays, int]:
+        """The outputs and the fault flag."""
+        source = self.kernel.source
+        rng = random.Random(f"{source.name} {sorted(sizes.items())} {chunks}")
+        ports = (*source.interface.inputs, *source.interface.outputs)
+        widest = max(port.type.dtype.bytes for port in ports)
+        chosen = replace(
+            self.kernel,
+            source=without_some_launches(source, rng),
+            alignment=rng.choice([a for a in ALIGNMENTS if a >= widest]),
+            shared_limit=rng.choice(SHARED_LIMITS),
+            multiprocessors=rng.choice((1, 3, 132)),
+        )
+        return chosen(inputs, sizes, chunks=chunks)
+
+
+def without_some_launches(source: CudaSource, rng: random.Random) -> CudaSource:
+    """The kernel without the first launches of each phase; the last one always holds."""
+    phases = (phase.launches[rng.randrange(len(phase.launches)) :] for phase in source.phases)
+    return replace(source, phases=tuple(CudaPhase(launches) for launches in phases))
