@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
@@ -67,9 +68,19 @@ def random_pairs(count: int, seed: int) -> Iterator[Pair]:
 
 
 def with_cuda_options(pairs: Iterable[Pair], seed: int) -> list[Pair]:
-    """The pairs with random options of kernels for GPUs."""
+    """The pairs whose sizes inputs can tell, with random options of kernels for GPUs."""
     rng = random.Random(seed)
-    return [replace(pair, cuda=random_cuda_options(rng)) for pair in pairs]
+    kept = (pair for pair in pairs if has_its_sizes(pair.subject))
+    return [replace(pair, cuda=random_cuda_options(rng)) for pair in kept]
+
+
+def has_its_sizes(subject: Subject) -> bool:
+    """Whether every size is in the shape of some input."""
+    interface = subject.interface
+    shapes = " ".join(str(size) for port in interface.inputs for size in port.type.shape)
+    return set(re.findall(r"\w+", shapes)).issuperset(
+        set(interface.sizes) - {name for name, _ in interface.derived}
+    )
 
 
 def random_cuda_options(rng: random.Random) -> CudaOptions:

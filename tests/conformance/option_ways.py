@@ -8,11 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from tcfuse.interface import Interface
 from tcfuse.targets import cuda
 from tcfuse.targets.base import CudaPhase, CudaSource
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import compile_kernel
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.kernel_form import kernel_form
+from tcfuse.tc.sema import check
 from tests.conformance.option_pairs import Pair
+from tests.conformance.subjects import Subject
 from tests.targets.emulated import EmulatedKernel, emulated
 from tests.targets.kernels import Arrays, build
 
@@ -65,12 +70,23 @@ class ForEmulator:
 
     def compile(self, pair: Pair, hint: str) -> Any:
         """A pair's kernel."""
-        given = pair.subject.checked, pair.subject.interface, hint
+        given = *bindable(pair.subject), hint
         return cuda.compile_kernel(*given, pair.options, pair.cuda, pair.fixed)
 
     def build(self, pairs: Sequence[Pair], made: Sequence[Any]) -> Sequence[Kernel]:
         """The kernels, in one program."""
         return [AnyLaunch(kernel) for kernel in emulated([one.source for one in made])]
+
+
+def bindable(subject: Subject) -> tuple[CheckedDef, Interface]:
+    """A subject in a form whose sizes follow from the shapes of its inputs."""
+    interface = subject.interface
+    found = {size for port in interface.inputs for size in port.type.shape}
+    found |= {name for name, _ in interface.derived}
+    if found.issuperset(interface.sizes):
+        return subject.checked, interface
+    form = kernel_form(subject.checked)
+    return check(form.definition, sizes=form.interface.sizes), form.interface
 
 
 @dataclass(frozen=True)

@@ -129,6 +129,18 @@ def test_more_than_two_billion_elements_have_long_indices() -> None:
     assert first.startswith("int64_t")
 
 
+@pytest.mark.parametrize("tile", [(), (4, 32, 2), (32, 32, 32)])
+def test_launches_depend_on_sizes_alone(tile: tuple[int, ...]) -> None:
+    product = """def mm(float(n0, n1) A, float(n1, n2) B) -> (float(n0, n2) C) {
+      C(i, j) +=! A(i, k) * B(k, j) where i in 0:n0, j in 0:n2, k in 0:n1
+    }"""
+    source = cuda_kernel_of(product, MappingOptions(tile=tile)).source
+    for launch in source.launches:
+        text = f"{launch.when} {launch.grid} {launch.shared_bytes}"
+        names = {n for n in re.findall(r"[A-Za-z_]\w*", text) if not n.startswith("tcf_")}
+        assert names <= {"n0", "n1", "n2"}, launch
+
+
 def test_knobs_say_the_team_and_the_block() -> None:
     kernel = cuda_kernel_of(ROW_SUM, team=8, block=512)
     assert {text.split(", ")[1] for text in instances(kernel)} == {"8"}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances
+from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, Node, instances, loops
 from tcfuse.codegen.loops import is_vector
 from tcfuse.poly.polynomial import Polynomial, polynomial
 from tcfuse.poly.scop import Scop, target
@@ -79,6 +79,12 @@ class Nest:
         if self.flat is not None:
             return [LaneNest((), self.flat)]
         return _lane_nests(self.body)
+
+    @property
+    def iterators(self) -> set[str]:
+        """Names of everything that changes while the phase runs."""
+        flat = () if self.flat is None else (self.flat,)
+        return {loop.iterator for loop in (*self.chain, *flat, *loops(self.body))}
 
     @property
     def turns(self) -> Polynomial:

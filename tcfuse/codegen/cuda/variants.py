@@ -126,6 +126,11 @@ def _teams(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> It
     extents = list(dict.fromkeys(n.elements(vector.lanes) for n in lanes))
     numbers = [e.number for e in extents if e.number is not None]
     known = max(numbers) if len(numbers) == len(extents) else None
+    if any(e.mentions(name) for e in extents for name in nest.iterators):
+        # Tiles: how long they are differs within a launch, so that it cannot be a condition.
+        team = options.team or (WARP if nest.chain else USUAL_BLOCK)
+        yield _placed(Variant(team, vector), needs)
+        return
     if not nest.chain:
         sizes = [options.team or USUAL_BLOCK]
     elif options.team:

@@ -14,7 +14,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from tcfuse.codegen.cuda.nest import Nest
-from tcfuse.codegen.kernel_ast import Loop, instances, loops
+from tcfuse.codegen.kernel_ast import Loop, instances
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.mapping.access import touches
 from tcfuse.poly.bounds import stays_inside
@@ -65,19 +65,13 @@ def choose_vector(
         extent = (loop.high - loop.low).number
         while extent is not None and most > 1 and most > extent:
             most //= 2
-    iterators = _iterators(nest)
+    iterators = nest.iterators
     while most > 1:
         conditions = alignment_conditions(found, most, iterators)
         if conditions is not None:
             return Vector(most, (f"tcf_alignment % {most * widest} == 0", *conditions))
         most //= 2
     return SCALAR
-
-
-def _iterators(nest: Nest) -> set[str]:
-    """Names of everything that changes while a kernel runs."""
-    flat = () if nest.flat is None else (nest.flat,)
-    return {loop.iterator for loop in (*nest.chain, *flat, *loops(nest.body))}
 
 
 def _accesses(loop: Loop, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator[Access]:
