@@ -94,6 +94,13 @@ CASES = {
         {"A": (40, 44), "scale": (44,), "B": (44, 52), "bias": (52,), "R": (40, 52)},
         "FmaTile<float, 2, 1, 4, 4, 16>, 4, 4, 4",
     ),
+    "started from a bias": Case(
+        "def fc(float(B, M) I, float(N, M) W, float(N) bias) -> (O) {"
+        " O(b, n) = bias(n) where b in 0:B\n O(b, n) += I(b, m) * W(n, m)\n"
+        " O(b, n) = fmax(O(b, n), 0) }",
+        {"I": (40, 44), "W": (52, 44), "bias": (52,)},
+        "FmaTile<float, 2, 1, 4, 4, 16>, 4, 4, 4",
+    ),
     "three factors": Case(
         "def mm(float(M, K) A, float(K, N) B, float(N) s) -> (C) {"
         " C(i, j) +=! A(i, k) * B(k, j) * s(j) }",

@@ -21,7 +21,7 @@ from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.kernel_ast import Instance, Loop
 from tcfuse.codegen.values import plain
 from tcfuse.poly.polynomial import Polynomial
-from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.scop import Scop, Statement, accesses
 from tcfuse.poly.volume import TYPICAL
 from tcfuse.tc.ast import Binary, Expr, Var, fold, walk
 from tcfuse.tc.typing import Type, node_type, promote
@@ -67,6 +67,7 @@ class Contraction:
         batch: Loops that both factors follow.
         depth: Loops of the sum, outermost first; it runs in their order.
         left, right: The factors.
+        start: What the sums start from, when that is not zero.
         after: What runs with each sum.
     """
 
@@ -76,11 +77,17 @@ class Contraction:
     depth: tuple[Loop, ...]
     left: Factor
     right: Factor
+    start: Instance | None
     after: tuple[Instance, ...]
 
     def turned(self) -> Contraction:
         """The same with the factors in the other order."""
         return replace(self, left=self.right, right=self.left)
+
+    @property
+    def around(self) -> tuple[Instance, ...]:
+        """Everything besides the sums."""
+        return (*(() if self.start is None else (self.start,)), *self.after)
 
 
 def find_contraction(nest: Nest, scop: Scop, *, reassociate: bool) -> Contraction | None:
@@ -102,8 +109,9 @@ def find_contraction(nest: Nest, scop: Scop, *, reassociate: bool) -> Contractio
     depth, update = found
     statement = scop.statement(update.statement)
     start = nest.body.index(sums[0])
-    if not _starts(rest[:start], statement, scop):
+    if start != 1 or not _starts(rest[0], statement, scop, reassociate=reassociate):
         return None
+    first = None if scop.statement(rest[0].statement).is_init else rest[0]
     dtype = scop.checked.tensors[statement.comprehension.tensor].dtype.compute
     parts = _factors(statement, scop, dtype, split=reassociate)
     best = _divided(parts, statement, update, free) if parts else None
@@ -113,7 +121,7 @@ def find_contraction(nest: Nest, scop: Scop, *, reassociate: bool) -> Contractio
     both = {loop.iterator for loop in (*left.outer, *right.outer)}
     batch = tuple(loop for loop in free if loop.iterator not in both)
     target = statement.comprehension.tensor
-    return Contraction(target, dtype, batch, depth, left, right, tuple(rest[start:]))
+    return Contraction(target, dtype, batch, depth, left, right, first, tuple(rest[1:]))
 
 
 def _sum(node: Loop, free: Sequence[Loop]) -> tuple[tuple[Loop, ...], Instance] | None:
@@ -130,13 +138,16 @@ def _sum(node: Loop, free: Sequence[Loop]) -> tuple[tuple[Loop, ...], Instance] 
     return tuple(depth), inner[0]
 
 
-def _starts(before: Sequence[Instance], statement: Statement, scop: Scop) -> bool:
-    """Whether all that precedes the sum is its start at zero."""
+def _starts(first: Instance, statement: Statement, scop: Scop, *, reassociate: bool) -> bool:
+    """Whether the sum starts with ``first``: at zero, or at what may as well be added last."""
     if not statement.is_update or statement.comprehension.assign.operator != "+":
         return False
-    first = [scop.statement(i.statement) for i in before]
     target = statement.comprehension.tensor
-    return len(first) == 1 and first[0].is_init and first[0].comprehension.tensor == target
+    start = scop.statement(first.statement)
+    if start.comprehension.tensor != target or start.is_update:
+        return False
+    reads = {access.tensor for access in accesses(start)}
+    return start.is_init or (reassociate and target not in reads)
 
 
 # ---------------------------------------------------------------------- factors

@@ -15,7 +15,7 @@ from tcfuse.codegen.cuda.contracted import Contraction, find_contraction
 from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.nest import Nest
-from tcfuse.codegen.cuda.operands import MOST_BYTES, Lambdas, Way, way_through
+from tcfuse.codegen.cuda.operands import Lambdas, Way, way_through
 from tcfuse.codegen.cuda.tiles import (
     TENSOR_TILES,
     THREAD_TILES,
@@ -33,10 +33,15 @@ from tcfuse.poly.scop import accesses
 from tcfuse.types import DType
 
 NONE = PhaseText("", ())
+MOST_BYTES = 16  # of neighbours in shared memory, or of sums
 
 
 def contraction_phase(
-    kernel: Kernel, nest: Nest, symbol: str, elements: Sequence[Polynomial]
+    kernel: Kernel,
+    nest: Nest,
+    symbol: str,
+    elements: Sequence[Polynomial],
+    vector_bytes: int,
 ) -> PhaseText:
     """The tiled ways to run a phase, each under its conditions; none when it has no such way.
 
@@ -45,11 +50,12 @@ def contraction_phase(
         nest: The phase.
         symbol: What the names of its functions start with.
         elements: Of the kernel's tensors.
+        vector_bytes: Of the widest access of memory.
     """
     found = find_contraction(nest, kernel.scop, reassociate=kernel.reciprocals)
     if found is None or found.dtype not in THREAD_TILES or not _is_plain(kernel, found):
         return NONE
-    tiled = _Tiled.of(kernel, found)
+    tiled = _Tiled.of(kernel, found, vector_bytes)
     conditions = worth(tiled.extents)
     index, small = index_type(tuple(elements))
     if conditions is None or index != "int":
@@ -90,15 +96,15 @@ class _Tiled:
     tiles: Sequence[Tile]
 
     @classmethod
-    def of(cls, kernel: Kernel, found: Contraction) -> _Tiled:
+    def of(cls, kernel: Kernel, found: Contraction, vector_bytes: int) -> _Tiled:
         """The contraction with results along its columns, if they lie side by side at all."""
-        first = cls._as_is(kernel, found)
+        first = cls._as_is(kernel, found, vector_bytes)
         if first.n.is_unit(first.result.body) or not first.m.is_unit(first.result.body):
             return first
-        return cls._as_is(kernel, found.turned())
+        return cls._as_is(kernel, found.turned(), vector_bytes)
 
     @classmethod
-    def _as_is(cls, kernel: Kernel, found: Contraction) -> _Tiled:
+    def _as_is(cls, kernel: Kernel, found: Contraction, vector_bytes: int) -> _Tiled:
         scop, tensors = kernel.scop, kernel.tensors
         bodies = [
             body_of([(factor.statement, factor.position)], scop, tensors, writes=False)
@@ -111,12 +117,13 @@ class _Tiled:
         tiles = _tiles(found, kernel.numerics)
         most = MOST_BYTES // tiles[0].element.bytes
         left, right = (
-            way_through(body, (outer, k), most, iterators)
+            way_through(body, (outer, k), most, vector_bytes, iterators)
             for body, outer in zip(bodies, (m, n), strict=True)
         )
-        after = [(scop.statement(i.statement), i.position) for i in found.after]
+        after = [(scop.statement(i.statement), i.position) for i in found.around]
         body = body_of(after, scop, tensors, writes=True)
-        result = way_through(body, (n,), MOST_BYTES // found.dtype.bytes, iterators)
+        most = MOST_BYTES // found.dtype.bytes
+        result = way_through(body, (n,), most, vector_bytes, iterators)
         return cls(kernel, found, b, m, n, k, left, right, result, tiles)
 
     @property
@@ -194,7 +201,7 @@ def _is_plain(kernel: Kernel, found: Contraction) -> bool:
                 return False  # an index that memory holds is checked where a function can end
             used.add(access.tensor)
     own = {found.target}
-    for instance in found.after:
+    for instance in found.around:
         statement = scop.statement(instance.statement)
         written = statement.comprehension.tensor
         used |= {a.tensor for a in accesses(statement)} - own

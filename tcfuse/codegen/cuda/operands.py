@@ -13,13 +13,11 @@ from tcfuse.codegen.cuda.vectors import SCALAR, Vector
 from tcfuse.codegen.evaluation import Evaluation, Frame, Place
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
-from tcfuse.codegen.values import converted, spread
+from tcfuse.codegen.values import combined, converted, spread
 from tcfuse.poly.guards import guards
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.tc.ast import Access, Expr
 from tcfuse.types import DType
-
-MOST_BYTES = 16  # that one instruction loads or stores
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +42,7 @@ class Way:
 
 
 def way_through(
-    body: Body, axes: Sequence[Axis], most: int, iterators: AbstractSet[str]
+    body: Body, axes: Sequence[Axis], most: int, most_bytes: int, iterators: AbstractSet[str]
 ) -> Way:
     """The way along the axis with the widest vectors, or else with most neighbours in memory.
 
@@ -52,9 +50,10 @@ def way_through(
         body: What is evaluated.
         axes: Those it may go along; of equals the first is taken.
         most: Neighbours at most.
+        most_bytes: Of the widest access.
         iterators: Everything that changes while the kernel runs.
     """
-    ways = [Way(body, axis, axis.vector(body, most, MOST_BYTES, iterators)) for axis in axes]
+    ways = [Way(body, axis, axis.vector(body, most, most_bytes, iterators)) for axis in axes]
     return max(ways, key=lambda way: (way.vector.lanes, way.along.neighbours(body)))
 
 
@@ -116,13 +115,12 @@ class Lambdas:
         width = "TCF_C"
         parameters = ", ".join(f"tcf_index {axis.index}" for axis in axes)
         lane = way.lane(width, lines.depth + 1)
-        tensors = {**self.tensors}
-        sums = self.tensors[found.target]
+        tensors, sums = {**self.tensors}, self.tensors[found.target]
         with lines.braces(f"const auto c = [&]({parameters}, const auto& tcf_sums)"):
             for axis in axes:
                 axis.decode(way.body, lines)
-            after = [self.scop.statement(i.statement).comprehension for i in found.after]
-            for name in dict.fromkeys((found.target, *(s.tensor for s in after))):
+            around = [self.scop.statement(i.statement).comprehension for i in found.around]
+            for name in dict.fromkeys((found.target, *(s.tensor for s in around))):
                 tensor = self.tensors[name]
                 if not tensor.register:
                     continue
@@ -132,6 +130,9 @@ class Lambdas:
                 lines.add(f"{kind} {tensor.name} = {start}; (void){tensor.name};")
             body = BodyWriter(self.scop, tensors, self.names, self.reciprocals)
             inner = Lines(depth=lines.depth)
+            if found.start is not None:
+                body.write(found.start, inner, lane)
+                inner.add(f"{sums.name} = {combined('+', sums.name, 'tcf_sums', found.dtype)};")
             for instance in found.after:
                 body.write(instance, inner, lane)
             if lane is not None:

@@ -53,9 +53,9 @@ class PhaseWriter:
         needs = self._needs(nest, private)
         chosen = variants(nest, vector, needs, self.options)
         symbol = f"{kernel.name}_{number}"
-        tiled = contraction_phase(kernel, nest, f"{symbol}_tiled", needs.elements)
+        most = self.options.vector_bytes
+        tiled = contraction_phase(kernel, nest, f"{symbol}_tiled", needs.elements, most)
         if not tiled.launches:
-            most = self.options.vector_bytes
             tiled = squares_phase(kernel, nest, f"{symbol}_squares", needs.elements, most)
         if tiled.is_complete:
             return tiled, Polynomial()

@@ -1,9 +1,9 @@
 // Contractions: C(b, m, n) = sum over k of A(b, m, k) * B(b, k, n), one tile of C for each block.
 //
-// What A, B and C are is the caller's: functions of (b, m, k), (b, k, n) and (b, m, n).  A block walks
-// along k.  While it computes with one pair of panels in shared memory, the elements of the next
-// pair are on their way to registers.  At the end each warp passes its sums through shared memory,
-// so that C is written along n whatever the tile's layout is.
+// What A, B and C are is the caller's: functions of (b, m, k), (b, k, n) and (b, m, n).  A block
+// walks along k.  While it computes with one pair of panels in shared memory, the elements of the
+// next pair are on their way to registers.  At the end each warp passes its sums through shared
+// memory, so that C is written along n whatever the tile's layout is.
 //
 // A tile (contraction_fma.hpp, contraction_mma.hpp) says how panels lie in shared memory and how
 // they are multiplied.
@@ -43,20 +43,33 @@ TCF_INLINE Result<V, F> result(const F& at) {
   return {at};
 }
 
+// Neighbours as they are held: those of 16 bits as words, since halves of registers that a branch
+// may have filled are taken apart and put together again.
+template <class T, int V, bool PAIRS = sizeof(T) == 2 && V % 2 == 0>
+struct held_as {
+  typedef vec<T, V> type;
+};
+template <class T, int V>
+struct held_as<T, V, true> {
+  typedef vec<uint32_t, V / 2> type;
+};
+
 // A thread's part of an operand's next panel, of SPAN outer indices and DEPTH steps of k.
 //
-// Lanes follow memory: along outer, or some steps of k and as many outer indices as a warp has lanes
-// left, so that whole sectors are read and what is stored together lies in different banks.
+// Lanes follow memory: along outer, or some steps of k and as many outer indices as a warp has
+// lanes left, so that whole sectors are read and what is stored together lies in different banks.
 template <class Tile, class Source, int SPAN>
 struct Fetch {
   typedef typename Tile::element element;
-  static constexpr int V = Source::width, DEPTH = Tile::k, THREADS = Tile::threads, STEPS = Tile::run;
+  static constexpr int V = Source::width, THREADS = Tile::threads;
+  static constexpr int DEPTH = Tile::k, STEPS = Tile::run;
   static constexpr int RUN = (Source::along_k ? STEPS : SPAN) / V;  // neighbouring vectors
   static constexpr int COUNT = SPAN * DEPTH / V / THREADS;
   static_assert(COUNT * V * THREADS == SPAN * DEPTH, "threads share a panel evenly");
   static_assert(DEPTH % STEPS == 0 && STEPS % V == 0, "whole runs along k");
 
-  vec<element, V> held[COUNT];
+  typedef typename held_as<element, V>::type Held;
+  Held held[COUNT];
 
   TCF_INLINE int outer(int i) {
     const unsigned v = threadIdx.x + i * THREADS;
@@ -68,19 +81,21 @@ struct Fetch {
   }
 
   template <class I>
-  __device__ __forceinline__ void read(const Source& source, I b, I outer0, I outers, I k0, I depths) {
+  __device__ __forceinline__ void read(const Source& source, I b, I outer0, I outers, I k0,
+                                       I depths) {
     TCF_UNROLL
     for (int i = 0; i < COUNT; ++i) {
       const I o = outer0 + outer(i), k = k0 + depth(i);
-      held[i] = vec<element, V>{};
-      if (o < outers && k < depths) held[i] = source.at(b, o, k);
+      held[i] = Held{};
+      if (o < outers && k < depths) held[i] = bits<Held>(source.at(b, o, k));
     }
   }
   template <class Panel>
   __device__ __forceinline__ void write(typename Panel::element* panel) const {
     TCF_UNROLL
     for (int i = 0; i < COUNT; ++i)
-      Panel::template put<V, Source::along_k>(panel, outer(i), depth(i), held[i]);
+      Panel::template put<V, Source::along_k>(panel, outer(i), depth(i),
+                                              bits<vec<element, V>>(held[i]));
   }
 };
 
@@ -105,8 +120,8 @@ struct Place {
 
 // The sums of one tile: all of k, panel by panel.
 template <class Tile, class A, class B, class I>
-TCF_INLINE void accumulate(
-    const A& a, const B& b, const Extents<I>& e, const Place<Tile, I>& at, char* shared, typename Tile::Sums& sums) {
+TCF_INLINE void accumulate(const A& a, const B& b, const Extents<I>& e, const Place<Tile, I>& at,
+                           char* shared, typename Tile::Sums& sums) {
   typedef typename Tile::template PanelOf<Tile::m, A::along_k> PanelA;
   typedef typename Tile::template PanelOf<Tile::n, B::along_k> PanelB;
   typedef typename Tile::element E;
@@ -126,7 +141,8 @@ TCF_INLINE void accumulate(
       next_a.read(a, at.b, at.m, e.m, k, e.k);
       next_b.read(b, at.b, at.n, e.n, k, e.k);
     }
-    Tile::template multiply<PanelA, PanelB>(panel_a + turn * PanelA::size, panel_b + turn * PanelB::size, sums);
+    Tile::template multiply<PanelA, PanelB>(panel_a + turn * PanelA::size,
+                                            panel_b + turn * PanelB::size, sums);
     if (!more) break;
     turn ^= 1;
     next_a.template write<PanelA>(panel_a + turn * PanelA::size);
@@ -137,13 +153,14 @@ TCF_INLINE void accumulate(
 
 // Hands the sums of a tile to what becomes of them, some rows of each warp at a time.
 template <class Tile, class C, class I>
-TCF_INLINE void deliver(
-    const C& c, const Extents<I>& e, const Place<Tile, I>& at, char* shared, const typename Tile::Sums& sums) {
+TCF_INLINE void deliver(const C& c, const Extents<I>& e, const Place<Tile, I>& at, char* shared,
+                        const typename Tile::Sums& sums) {
   typedef typename Tile::sum S;
   constexpr int V = C::width, ROWS = Tile::staged_rows, COLUMNS = Tile::warp_n;
   constexpr int STRIDE = Tile::staged_stride;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const I m0 = at.m + warp / Tile::warps_n * Tile::warp_m, n0 = at.n + warp % Tile::warps_n * COLUMNS;
+  const I m0 = at.m + warp / Tile::warps_n * Tile::warp_m;
+  const I n0 = at.n + warp % Tile::warps_n * COLUMNS;
   S* staged = (S*)shared + warp * ROWS * STRIDE;
   __syncthreads();  // the panels have been read
   TCF_UNROLL
@@ -165,8 +182,8 @@ constexpr int contraction_bytes() {
   constexpr int panels = 2 * int(sizeof(typename Tile::element)) *
                          (Tile::template PanelOf<Tile::m, A_ALONG_K>::size +
                           Tile::template PanelOf<Tile::n, B_ALONG_K>::size);
-  constexpr int staged =
-      Tile::threads / 32 * Tile::staged_rows * Tile::staged_stride * int(sizeof(typename Tile::sum));
+  constexpr int staged = Tile::threads / 32 * Tile::staged_rows * Tile::staged_stride *
+                         int(sizeof(typename Tile::sum));
   return panels > staged ? panels : staged;
 }
 
@@ -174,7 +191,8 @@ constexpr int contraction_bytes() {
 // 16-byte aligned memory of SHARED bytes.
 template <class Tile, int SHARED, class A, class B, class C, class I>
 TCF_INLINE void contract(const Extents<I>& e, const A& a, const B& b, const C& c, char* shared) {
-  static_assert(SHARED >= contraction_bytes<Tile, A::along_k, B::along_k>(), "what a launch asks for");
+  constexpr int needed = contraction_bytes<Tile, A::along_k, B::along_k>();
+  static_assert(SHARED >= needed, "what a launch asks for");
   const I tiles = Place<Tile, I>::count(e);
   for (I number = blockIdx.x; number < tiles; number += gridDim.x) {
     const Place<Tile, I> at = Place<Tile, I>::of(number, e);

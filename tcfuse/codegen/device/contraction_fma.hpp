@@ -53,13 +53,16 @@ struct FmaTile {
     for (int step = 0; step < DEPTH; ++step) {
       vec<T, PACK> x[TM / PACK], y[TN / PACK];
       TCF_UNROLL
-      for (int i = 0; i < TM / PACK; ++i) x[i] = load<T, PACK>(a + step * PanelA::stride + i * 4 * PACK);
+      for (int i = 0; i < TM / PACK; ++i)
+        x[i] = load<T, PACK>(a + step * PanelA::stride + i * 4 * PACK);
       TCF_UNROLL
-      for (int j = 0; j < TN / PACK; ++j) y[j] = load<T, PACK>(b + step * PanelB::stride + j * 8 * PACK);
+      for (int j = 0; j < TN / PACK; ++j)
+        y[j] = load<T, PACK>(b + step * PanelB::stride + j * 8 * PACK);
       TCF_UNROLL
       for (int i = 0; i < TM; ++i) {
         TCF_UNROLL
-        for (int j = 0; j < TN; ++j) sums.at[i][j] += lane(x[i / PACK], i % PACK) * lane(y[j / PACK], j % PACK);
+        for (int j = 0; j < TN; ++j)
+          sums.at[i][j] += lane(x[i / PACK], i % PACK) * lane(y[j / PACK], j % PACK);
       }
     }
   }

@@ -1,4 +1,5 @@
-// Tiles of contractions by tensor cores: warps multiply 16 x 8 elements at a time, and add in float.
+// Tiles of contractions by tensor cores: warps multiply 16 x 8 elements at a time, and add in
+// float.
 //
 // Sources: PTX ISA, "Matrix multiply-accumulate" (the fragments), "ldmatrix".
 
@@ -41,7 +42,10 @@ TCF_INLINE void mma_by_threads(float (&d)[4], const uint32_t (&a)[4], const uint
 
 struct HalfCores {
   typedef uint16_t element;
-  TCF_INLINE element rounded(element v) { return v; }
+  template <class V>
+  TCF_INLINE V rounded(const V& values) {
+    return values;
+  }
   TCF_INLINE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if defined(TCF_EMULATED)
     tcf_emulator::mma_pairs<tcf_emulator::half_element>(d, a, b, d);
@@ -55,7 +59,10 @@ struct HalfCores {
 };
 struct BfloatCores {
   typedef uint16_t element;
-  TCF_INLINE element rounded(element v) { return v; }
+  template <class V>
+  TCF_INLINE V rounded(const V& values) {
+    return values;
+  }
   TCF_INLINE float value(uint32_t word, int i) { return from_bfloat(uint16_t(word >> 16 * i)); }
   TCF_INLINE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if defined(TCF_EMULATED)
@@ -70,9 +77,15 @@ struct BfloatCores {
 // float, of whose 23 bits of fraction the nearest 10 are used.
 struct Tf32Cores {
   typedef float element;
-  TCF_INLINE float rounded(float v) {
-    const uint32_t u = bits<uint32_t>(v);
-    return (u & 0x7f800000) == 0x7f800000 ? v : bits<float>((u + 0x1000) & 0xffffe000);
+  template <class V>
+  TCF_INLINE V rounded(V values) {
+    TCF_UNROLL
+    for (int i = 0; i < lanes<V>; ++i) {
+      const uint32_t u = bits<uint32_t>(lane(values, i));
+      const float nearest = bits<float>((u + 0x1000) & 0xffffe000);
+      if ((u & 0x7f800000) != 0x7f800000) set_lane(values, i, nearest);
+    }
+    return values;
   }
   TCF_INLINE float value(uint32_t word, int) { return bits<float>(word); }
   TCF_INLINE void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -139,10 +152,7 @@ struct MmaTile {
     template <int V, bool COLUMN>
     TCF_INLINE void put(element* panel, int outer, int k, const vec<element, V>& values) {
       static_assert(COLUMN == ALONG_K, "neighbours are stored together");
-      vec<element, V> kept = {};
-      TCF_UNROLL
-      for (int i = 0; i < V; ++i) set_lane(kept, i, Cores::rounded(lane(values, i)));
-      store<V>(panel + place(outer, k), kept);
+      store<V>(panel + place(outer, k), Cores::rounded(values));
     }
 
     // Two fragments along outer and two along k, or the other way round.
@@ -152,9 +162,11 @@ struct MmaTile {
       const int second_outer = OUTER_FIRST ? l / 8 % 2 : l / 16;
       const int second_k = OUTER_FIRST ? l / 16 : l / 8 % 2;
       if constexpr (ALONG_K) {
-        load_matrices<false>(r, panel + place(outer + 8 * second_outer + row, k + CHUNK * second_k));
+        outer += 8 * second_outer + row;
+        load_matrices<false>(r, panel + place(outer, k + CHUNK * second_k));
       } else if constexpr (sizeof(element) == 2) {
-        load_matrices<true>(r, panel + place(outer + 8 * second_outer, k + CHUNK * second_k + row));
+        k += CHUNK * second_k + row;
+        load_matrices<true>(r, panel + place(outer + 8 * second_outer, k));
       } else {
         TCF_UNROLL
         for (int i = 0; i < 4; ++i) {
