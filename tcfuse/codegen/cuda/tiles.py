@@ -93,7 +93,7 @@ def _by_threads(
         warps: Along rows and columns; the lanes of one are 4 by 8.
         sums: Of one thread, along rows and columns.
         depth: Steps of the sum between two barriers.
-        share: That of multiply-adds among the instructions of the inner loop, in percent.
+        share: That of multiply-adds among the instructions of a panel, in percent of them.
         reads: As for ``Tile``.
     """
     numbers = ", ".join(map(str, (*warps, *sums, depth)))
@@ -152,14 +152,14 @@ CORES = {
 }
 THREAD_TILES = {
     DType.FLOAT32: (
-        _by_threads(DType.FLOAT32, (4, 2), (8, 8), 8, 86, Reads.VECTORS),
-        _by_threads(DType.FLOAT32, (2, 2), (8, 4), 8, 78),
-        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 16, 70, Reads.VECTORS),
-        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 8, 65, Reads.ELEMENTS),
+        _by_threads(DType.FLOAT32, (4, 2), (8, 8), 8, 79, Reads.VECTORS),
+        _by_threads(DType.FLOAT32, (2, 2), (8, 4), 8, 70),
+        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 16, 63, Reads.VECTORS),
+        _by_threads(DType.FLOAT32, (2, 1), (4, 4), 8, 47, Reads.ELEMENTS),
     ),
     DType.FLOAT64: (
-        _by_threads(DType.FLOAT64, (4, 2), (4, 4), 8, 78),
-        _by_threads(DType.FLOAT64, (2, 1), (4, 4), 8, 78),
+        _by_threads(DType.FLOAT64, (4, 2), (4, 4), 8, 50),
+        _by_threads(DType.FLOAT64, (2, 1), (4, 4), 8, 50),
     ),
 }
 TENSOR_TILES = {
