@@ -119,6 +119,22 @@ CASES = {
         {},
         ideal=False,
     ),
+    "padded": Case(
+        """def f(float(40, 96) X) -> (float(108, 64) Y) {
+          Y(i, j) = i >= 4 && i < 100 && j >= 12 && j < 52 ? X(j - 12, i - 4) : 0.0
+            where i in 0:108, j in 0:64
+        }""",
+        {},
+        ideal=False,
+    ),
+    "padded_channels": Case(
+        """def f(float16(2, 6, 18, 32) X) -> (float16(2, 32, 8, 20) Y) {
+          Y(n, c, h, w) = h >= 1 && h < 7 && w >= 1 && w < 19 ? X(n, h - 1, w - 1, c) : 0.0
+            where n in 0:2, c in 0:32, h in 0:8, w in 0:20
+        }""",
+        {},
+        ideal=False,
+    ),
     "batch": Case(
         "def f(float(B, 32, 64) X) -> (float(B, 64, 32) Y) { Y(b, i, j) = X(b, j, i) + 1 }",
         {"B": 3},
@@ -199,10 +215,6 @@ def test_a_transpose_is_right_and_moves_what_it_must(
         # other elements of what would be staged
         """def f(float(64, 96) X) -> (float(95, 64) Y) {
           Y(i, j) = X(j, i) + X(j, i + 1) where i in 0:95, j in 0:64
-        }""",
-        # elements that a condition protects
-        """def f(float(64, 96) X) -> (float(100, 64) Y) {
-          Y(i, j) = i < 96 ? X(j, i) : 0.0 where i in 0:100, j in 0:64
         }""",
         "def f(float(64, 96) X, int64(96) I) -> (Y) { Y(i, j) = X(j, int32(I(i))) }",
         # the diagonal

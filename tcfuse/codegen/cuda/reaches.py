@@ -10,7 +10,7 @@ from tcfuse.codegen.kernel_ast import Block, Loop, instances
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.mapping.access import touches
 from tcfuse.poly.bounds import stays_inside
-from tcfuse.poly.polynomial import Polynomial, polynomial
+from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop
 
 
@@ -21,14 +21,16 @@ class Reach:
     Attributes:
         offset: The address, over iterators of the loops and sizes.
         subscripts: The element, over the same; ``None`` where it depends on data.
+        shape: The tensor's.
         bytes: Of the element.
-        is_inside: Whether it is known to lie inside the tensor.
+        is_inside: Whether it is known to lie inside the tensor; else a condition protects it.
     """
 
     tensor: str
     is_write: bool
     offset: Polynomial
     subscripts: tuple[Polynomial | None, ...]
+    shape: tuple[Polynomial, ...]
     bytes: int
     is_inside: bool
 
@@ -60,6 +62,7 @@ def reaches(block: Block, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator
                 touch.is_write,
                 at_places(touch.offset, places),
                 tuple(None if s is None or _mentions(s, lets) else s for s in known),
+                tuple(from_size(size) for size in tensor.shape),
                 tensor.dtype.bytes,
                 touch.is_write
                 or all(
@@ -70,13 +73,13 @@ def reaches(block: Block, scop: Scop, tensors: Mapping[str, Tensor]) -> Iterator
 
 
 def agreeing(found: Sequence[Reach]) -> Iterator[Reach]:
-    """An access of each tensor of which all accesses are the same, and known to be inside."""
+    """An access of each tensor of which all accesses are the same, and depend on no data."""
     by_tensor: dict[str, list[Reach]] = {}
     for reach in found:
         by_tensor.setdefault(reach.tensor, []).append(reach)
     for same in by_tensor.values():
         first = same[0]
-        if all(r.is_inside and r.subscripts == first.subscripts for r in same):
+        if None not in first.subscripts and all(r.subscripts == first.subscripts for r in same):
             yield first
 
 

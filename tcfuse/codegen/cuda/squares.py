@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tcfuse.codegen.cuda.kernel import Kernel, PhaseText
@@ -130,16 +130,34 @@ def _fill(staging: Staging, staged: Staged, tensor: Tensor, lines: Lines) -> Non
     assert step is not None, "a staged tensor has rows"
     cell = CELLS[squares.cell_bytes]
     lanes = f"(TCF_BYTES > {tensor.dtype.bytes} ? TCF_BYTES / {tensor.dtype.bytes} : 1)"
-    lines.add(
-        f"tcf::stage<{cell}, {staging.tile}, {lanes}>(cells_{tensor.name}, "
-        f"{tensor.name} + ({_start(staging, staged.read.offset)}), tcf_index({step}), "
-        f"tcf_index({squares.across.high} - across), tcf_index({squares.along.high} - along));"
-    )
+    arguments = [
+        f"cells_{tensor.name}",
+        f"{tensor.name} + ({_start(staging, staged.read.offset)})",
+        f"tcf_index({step})",
+        *_bounds(staging, staged),
+    ]
+    lines.add(f"tcf::stage<{cell}, {staging.tile}, {lanes}>({', '.join(arguments)});")
     first = _start(staging, staged.cell(staging.tile))
     lines.add(
         f"const tcf::staged<{tensor.raw}, {cell}> {_square(tensor)} = "
         f"{{cells_{tensor.name}, uint32_t({first})}};"
     )
+
+
+def _bounds(staging: Staging, staged: Staged) -> Iterator[str]:
+    """Where the rows and the columns end that there are, and where they begin if not at 0."""
+    read, squares = staged.read, staging.squares
+    rows, columns = f"{squares.across.high} - across", f"{squares.along.high} - along"
+    if read.is_inside:
+        yield from (f"tcf_index({rows})", f"tcf_index({columns})")
+        return
+    places = [_start(staging, s) for s in read.subscripts if s is not None]
+    rest = [k for k in range(len(places)) if k not in (staged.row, staged.column)]
+    inside = [f"0 <= {places[k]} && {places[k]} < {read.shape[k]}" for k in rest]
+    last = f"tcf_min({rows}, {read.shape[staged.row] - places[staged.row]})"
+    yield f"tcf_index({' && '.join(inside)} ? {last} : 0)" if inside else f"tcf_index({last})"
+    yield f"tcf_index(tcf_min({columns}, {read.shape[staged.column] - places[staged.column]}))"
+    yield from (f"tcf_index({-places[k]})" for k in (staged.row, staged.column))
 
 
 def _read(staging: Staging, nest: Nest, writer: TeamWriter, lines: Lines) -> None:

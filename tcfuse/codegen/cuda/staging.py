@@ -11,7 +11,7 @@ Source: Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcfuse.codegen.cuda.nest import Nest
 from tcfuse.codegen.cuda.reaches import Reach, agreeing, reaches
@@ -192,8 +192,9 @@ def _vector(squares: Squares, found: Sequence[Reach], most: int) -> tuple[Vector
         lanes = max(1, size // widest)
         needs = [alignment_conditions([(across, direct)], lanes, iterators)]
         for s in squares.staged:
-            read, count = [(along, [s.read.access])], max(1, size // s.read.bytes)
-            needs.append(alignment_conditions(read, count, iterators))
+            # Where elements may be outside, the ends of rows are read one by one.
+            read, count = replace(s.read.access, inside=True), max(1, size // s.read.bytes)
+            needs.append(alignment_conditions([(along, [read])], count, iterators))
         if None not in needs:
             conditions = [c for need in needs for c in need or ()]
             aligned = f"tcf_alignment % {size} == 0"

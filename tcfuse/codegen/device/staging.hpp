@@ -26,10 +26,11 @@ struct square {
   }
 };
 
-// Fills a square: cell (i, j) from p[i * stride + j], for i < rows and j < columns.  Some loads
-// are on their way at once, as many as a thread has registers for.
+// Fills a square: cell (i, j) from p[i * stride + j], for i in first_row:rows and j in
+// first_column:columns.  Some loads are on their way at once, as many as there are registers for.
 template <class C, int T, int L, class X, class I>
-TCF_INLINE void stage(C* cells, const X* p, I stride, I rows, I columns) {
+TCF_INLINE void stage(C* cells, const X* p, I stride, I rows, I columns, I first_row = 0,
+                      I first_column = 0) {
   typedef square<C, T, L> S;
   constexpr int batch = L * int(sizeof(X)) < 8 ? 8 : 4;
   constexpr int count = S::steps < batch ? S::steps : batch;
@@ -39,23 +40,25 @@ TCF_INLINE void stage(C* cells, const X* p, I stride, I rows, I columns) {
     TCF_UNROLL
     for (int k = 0; k < count; k++) {
       const S at(first + k);
+      if (at.row >= T || at.row < first_row || at.row >= rows) continue;
       const X* from = p + (at.row * stride + at.column);
-      if (at.row < T && at.row < rows && at.column < columns) {
-        if (L == 1 || at.column + L <= columns) {
-          v[k] = load<X, L>(from);
-        } else {
-          v[k] = load_first<X, L>(from, int64_t(columns - at.column), X(0));
+      if (at.column >= first_column && at.column + L <= columns) {
+        v[k] = load<X, L>(from);
+      } else {
+        TCF_UNROLL
+        for (int i = 0; i < L; i++) {
+          const bool there = at.column + i >= first_column && at.column + i < columns;
+          set_lane(v[k], i, there ? from[i] : X(0));
         }
       }
     }
     TCF_UNROLL
     for (int k = 0; k < count; k++) {
       const S at(first + k);
-      if (at.row < T && at.row < rows && at.column < columns) {
-        C* to = cells + (at.row * (T + 1) + at.column);
-        TCF_UNROLL
-        for (int i = 0; i < L; i++) to[i] = C(bits<uint_elem<X>>(lane(v[k], i)));
-      }
+      if (at.row >= T || at.row < first_row || at.row >= rows || at.column >= columns) continue;
+      C* to = cells + (at.row * (T + 1) + at.column);
+      TCF_UNROLL
+      for (int i = 0; i < L; i++) to[i] = C(bits<uint_elem<X>>(lane(v[k], i)));
     }
   }
 }

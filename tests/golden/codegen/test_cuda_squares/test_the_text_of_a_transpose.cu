@@ -32,9 +32,10 @@ TCF_INLINE void k_0_squares_body(const float* __restrict__ T_X, const float* __r
         if (base + TCF_L <= 64) {
           {
             const tcf_index c1 = base;
-            const auto v_1 = (tcf::load_strided<float, TCF_L>(square_T_X + c0 + 33 * c1, 33) * tcf::load<float, TCF_L>(T_Z + 64 * c0 + c1));
-            const auto v_2 = ((v_1 + tcf::load_strided<float, TCF_L>(square_T_W + c0 + 33 * c1, 33)) - tcf::splat<float, TCF_L>(T_B[c0]));
-            tcf::store<TCF_L>(T_Y + 64 * c0 + c1, v_2);
+            const auto x1 = tcf::load_strided<float, TCF_L>(square_T_X + c0 + 33 * c1, 33);
+            const auto x2 = tcf::load<float, TCF_L>(T_Z + 64 * c0 + c1);
+            const auto x3 = tcf::load_strided<float, TCF_L>(square_T_W + c0 + 33 * c1, 33);
+            tcf::store<TCF_L>(T_Y + 64 * c0 + c1, (((x1 * x2) + x3) - tcf::splat<float, TCF_L>(T_B[c0])));
           }
         }
       }
