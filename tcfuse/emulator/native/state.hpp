@@ -15,7 +15,7 @@ struct Fiber {
   Status status;
   void* stack_pointer;
   const void* pc;       // where it waits, or where its last access was
-  const char* file;     // of the barrier it waits at, or null
+  const char* file;     // of the barrier it waits at
   int line;
   int vote;             // given to the barrier; then the block's answer
   Operation operation;  // of the meeting it waits at
@@ -43,7 +43,7 @@ struct Sharers {
   uint32_t lanes;       // which of first's warp, when several: 1 + index of a WarpSharers
 };
 struct WarpSharers {
-  uint32_t interval, mask, clock[32], pc[32];
+  uint32_t mask, clock[32], pc[32];
 };
 
 enum BufferFlags : uint32_t {
@@ -66,7 +66,7 @@ struct Buffer {
   uint64_t sectors_requested[2];  // by reads and by writes
 };
 
-// ---- what comes out; read by Python, so the layouts are those of run.py
+// ---- what comes out; native_interface.py and report.py have the same layouts and numbers
 
 enum class Finding : uint32_t {
   RACE_WRITE_WRITE, RACE_READ_AFTER_WRITE, RACE_WRITE_AFTER_READ, UNINITIALISED,

@@ -50,8 +50,8 @@ TCF_EMULATED_CALL TCF_EMULATED_UNMERGED int barrier(const char* file, int line, 
 // SHUFFLE: the value that lane `source` gave; all bits set when that lane is not there.
 // BALLOT: the lanes whose value is not 0.  MATRIX: the caller's own value; given_by tells those
 // of other lanes until they next meet.
-TCF_EMULATED_CALL TCF_EMULATED_UNMERGED uint64_t meet(Operation, unsigned mask, uint64_t value, unsigned source);
-
+TCF_EMULATED_CALL TCF_EMULATED_UNMERGED uint64_t meet(Operation, unsigned mask,
+                                                      uint64_t value, unsigned source);
 TCF_EMULATED_CALL uint64_t given_by(unsigned lane);
 
 // Check and count an access of the kernel at `pc`; only traced builds have it.
