@@ -1,6 +1,6 @@
 """What can be said of kernels for GPUs without one: values, traffic, conflicts, resources.
 
-``python scripts/gpu_evidence.py [--only NAME] [--shared DIR] [--no-build] [--json FILE]``
+``python scripts/gpu_evidence.py [--only NAME] [--shared DIR] [--no-build] [--markdown FILE]``
 
 Every kernel of the papers, at a size that takes a moment, runs in the emulator beside
 the float64 evaluator; with ``--shared`` so do memory-bound models of ``DIR/bench``.
@@ -239,6 +239,17 @@ def viewed(subject: Subject, name: str) -> np.ndarray:
     return array.reshape(known) if len(known) == len(shape) else array
 
 
+def page(rows: Sequence[Evidence]) -> str:
+    """The table as a page of the documentation."""
+    legend = __doc__[__doc__.index("Every kernel") :]
+    lines = [HEADER, tuple("-" for _ in HEADER), *(row.row for row in rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    command = "python scripts/gpu_evidence.py --shared DIR --markdown docs/gpu-evidence.md"
+    return (
+        f"# Kernels for GPUs, seen without one\n\nMade by `{command}`.\n\n{legend}\n{table}\n"
+    )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table; the exit status says whether the emulator found anything."""
     parser = argparse.ArgumentParser(
@@ -247,6 +258,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="kernels whose name contains this text")
     parser.add_argument("--shared", type=Path, help="the folder that has bench/")
     parser.add_argument("--no-build", action="store_true", help="do without NVRTC")
+    parser.add_argument("--markdown", type=Path, help="write the table there")
     parser.add_argument("--json", type=Path, help="write the figures there")
     arguments = parser.parse_args(argv)
     rows: list[Evidence] = []
@@ -258,6 +270,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 show(subject.name)
                 rows.append(evidence(subject, build=not arguments.no_build))
     print_table(HEADER, (row.row for row in rows))
+    if arguments.markdown:
+        arguments.markdown.write_text(page(rows), encoding="utf-8")
     if arguments.json:
         text = json.dumps([asdict(row) for row in rows], indent=2)
         arguments.json.write_text(text + "\n", encoding="utf-8")
