@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -63,6 +64,18 @@ def instances(block: Block) -> list[Instance]:
             case Instance():
                 found.append(node)
     return found
+
+
+def instances_outside_lanes(block: Block) -> Iterator[Instance]:
+    """The instances that no loop over lanes is around."""
+    for node in block:
+        match node:
+            case Instance():
+                yield node
+            case Guard():
+                yield from instances_outside_lanes((*node.then, *node.otherwise))
+            case Loop() if not node.lanes:
+                yield from instances_outside_lanes(node.body)
 
 
 def loops(block: Block) -> list[Loop]:

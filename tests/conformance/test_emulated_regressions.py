@@ -21,6 +21,17 @@ def assert_right(folder: Path, *texts: str) -> None:
     assert found.equal > 2 * len(texts)
 
 
+def test_a_register_of_a_lane_that_is_alone_was_not_declared(tmp_path: Path) -> None:
+    assert_right(
+        tmp_path,
+        """def f(float(N) A, float(M) B, float(M, N + 1) X, float Y) -> (float(N + 1) O) {
+          T(i) min=! X(r, i) where i in 0:N + 1, r in 0:M
+          T(i) = Y where i in 1:N + 1
+          O(i) = A(0) + T(i) where i in 0:N + 1
+        }""",
+    )
+
+
 def test_loops_of_twice_a_size_ran_as_often_as_the_size_squared(tmp_path: Path) -> None:
     assert_right(
         tmp_path,

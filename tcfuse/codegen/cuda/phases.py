@@ -27,7 +27,7 @@ from tcfuse.codegen.cuda.variants import (
 )
 from tcfuse.codegen.cuda.vectors import Vector, choose_vector
 from tcfuse.codegen.cuda.waits import Wait, barriers
-from tcfuse.codegen.kernel_ast import instances
+from tcfuse.codegen.kernel_ast import instances, instances_outside_lanes
 from tcfuse.codegen.scope import Lines
 from tcfuse.codegen.tensors import Tensor, rounded_bytes
 from tcfuse.cuda_options import CudaOptions
@@ -237,9 +237,12 @@ class PhaseWriter:
                 lines.add(f"alignas(16) {tensor.raw} {tensor.name}[{tensor.size}];")
 
     def _uniform_registers(self, nest: Nest) -> list[Tensor]:
-        used = self._used(nest)
-        found = (t for n, t in self.kernel.tensors.items() if n in used and t.register)
-        return [t for t in found if not t.lanes]
+        """Registers that are alike in all threads; a lane's are where no other lane runs."""
+        scop, used = self.kernel.scop, self._used(nest)
+        lone = (scop.statement(i.statement) for i in instances_outside_lanes(nest.body))
+        alone = {statement.comprehension.tensor for statement in lone}
+        found = ((n, t) for n, t in self.kernel.tensors.items() if n in used and t.register)
+        return [t for n, t in found if not t.lanes or n in alone]
 
 
 def _plus(low: Polynomial, text: str) -> str:
