@@ -55,6 +55,15 @@ def test_teams_are_as_large_as_rows_need(length: int, team: int, groups: int) ->
     assert first == f"int, {team}, 4, {groups}, 0"
 
 
+@pytest.mark.parametrize(
+    ("length", "team"), [("16", 32), ("1000", 256), ("9000", 512), ("K", 512)]
+)
+def test_a_team_that_is_alone_has_many_threads(length: str, team: int) -> None:
+    text = f"def f(float({length}) X) -> (float Y) {{ Y +=! X(k) }}"
+    first, *_ = instances(cuda_kernel_of(text, split=1))
+    assert int(first.split(", ")[1]) == team
+
+
 @pytest.mark.parametrize("block", [0, 512])
 def test_a_team_of_several_warps_is_a_block(block: int) -> None:
     text = SOFTMAX.replace("n0", "4096").replace("n1", "1024")

@@ -18,6 +18,7 @@ from tcfuse.poly.polynomial import Polynomial
 SMALL = 1 << 30  # elements that 32-bit indices serve, sums of two included
 USUAL_BLOCK = 256
 WARP = 32  # threads; a team of more is a block, since its threads wait for those of the block
+LONE_TEAM = 512  # threads, with 128 registers each
 FEW_THREADS = 1 << 16  # of a launch whose blocks are small, so that there are more of them
 SHARED_ALWAYS = 48 << 10  # bytes of shared memory that every block can have
 
@@ -132,7 +133,7 @@ def _teams(nest: Nest, vector: Vector, needs: Needs, options: CudaOptions) -> It
         yield _placed(Variant(team, vector), needs)
         return
     if not nest.chain:
-        sizes = [options.team or USUAL_BLOCK]
+        sizes = [options.team or lone_team(known, vector.lanes)]
     elif options.team:
         sizes = [options.team]
     elif known is not None:
@@ -157,6 +158,17 @@ def team_for(extent: int, lanes: int) -> int:
     wanted = groups if groups <= 32 else max(32, groups // 4)
     team = 1
     while team < wanted and team < 1024:
+        team *= 2
+    return team
+
+
+def lone_team(extent: int | None, lanes: int) -> int:
+    """Threads for rows of that many elements where one team runs all there is.
+
+    A vector each, if that many are enough: nobody else hides the time that memory takes.
+    """
+    team = WARP
+    while team < LONE_TEAM and (extent is None or team * lanes < extent):
         team *= 2
     return team
 
