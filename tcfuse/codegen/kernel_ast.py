@@ -74,8 +74,9 @@ def instances_outside_lanes(block: Block) -> Iterator[Instance]:
                 yield node
             case Guard():
                 yield from instances_outside_lanes((*node.then, *node.otherwise))
-            case Loop() if not node.lanes:
-                yield from instances_outside_lanes(node.body)
+            case Loop():
+                if not node.lanes:
+                    yield from instances_outside_lanes(node.body)
 
 
 def loops(block: Block) -> list[Loop]:
