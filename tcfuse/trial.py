@@ -78,8 +78,8 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
     model: ir.Model | None = None
     kernels = trial.kernels()
     for count, (name, compiled) in enumerate(kernels.items(), 1):
-        kernels_of = compiled.kernels
-        key = key_of(kernels_of.key, runtime().__version__, tool_digest())
+        made = compiled.kernels
+        key = key_of(made.key, runtime().__version__, tool_digest())
         record = trial.store.get("verifications", key)
         if record is None:
             progress(f"verifying kernel {count} of {len(kernels)}")
@@ -90,8 +90,8 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
                 model,
                 nodes[name],
                 trial.library,
-                kernels_of.definition(),
-                kernels_of.interface,
+                made.definition(),
+                made.interface,
             )
             try:
                 record = asdict(verify_kernel(subject))

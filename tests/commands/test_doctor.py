@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,13 +52,20 @@ def test_what_is_there_and_broken_fails(
 
 @pytest.mark.cuda_build
 @pytest.mark.compiler
-def test_compiler_and_gpus_are_named(
-    private_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(libcuda, "LIBRARY", str(build(private_cache)))
-    compiler, gpus, status = lines(monkeypatch, capsys)
+def test_compiler_and_gpus_are_named(private_cache: Path) -> None:
+    """In a process of its own: a libcuda that was loaded stays, and NVRTC would use it."""
+    code = (
+        "from tcfuse.commands import doctor\n"
+        "doctor.CHECKS = {n: doctor.CHECKS[n] for n in ('CUDA compiler', 'GPUs')}\n"
+        "raise SystemExit(doctor.run())"
+    )
+    variables = {**os.environ, "LD_LIBRARY_PATH": str(build(private_cache).parent)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=variables, capture_output=True, text=True
+    )
+    compiler, gpus = (" ".join(line.split()) for line in done.stdout.splitlines()[1:])
     assert compiler.startswith("CUDA compiler ok NVRTC 1")
     assert ", sm_80, " in compiler
     assert " (sm_" in gpus
     assert "; the driver's CUDA is 1" in gpus
-    assert status == "0"
+    assert done.returncode == 0
