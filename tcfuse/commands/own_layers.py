@@ -1,4 +1,4 @@
-"""The command lines of ``tcfuse build`` and ``tcfuse run``."""
+"""The command lines of ``tcfuse build``, ``tcfuse run`` and ``tcfuse compile``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 
 from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.options import MappingOptions
 
 File = Annotated[
@@ -42,6 +43,11 @@ def add_to(app: typer.Typer) -> None:
         "tcfuse run layers.tc -f softmax -i X=random:128,1000 --time --compare",
     )
     app.command(epilog=epilog)(with_knobs(run))
+    epilog = examples(
+        "tcfuse compile layers.tc -f softmax --target cuda",
+        "tcfuse compile layers.tc -f softmax --size N=64 --size K=1000 --emulate --counters",
+    )
+    app.command("compile", epilog=epilog)(with_knobs(compile_))
 
 
 def build(
@@ -133,6 +139,42 @@ def run(
     return run_once(
         order, with_numerics(mapping, numerics), threads, (time, compare), quiet=quiet
     )
+
+
+def compile_(
+    file: File,
+    function: Annotated[
+        str | None,
+        typer.Option("-f", "--function", metavar="NAME", help="Default: the only one."),
+    ] = None,
+    target: Annotated[
+        str, typer.Option(metavar="cpu|cuda", help="Machine to compile for.")
+    ] = "cuda",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where the text goes."),
+    ] = None,
+    size: Size = None,
+    numerics: Numerics = None,
+    emulate: Annotated[
+        bool,
+        typer.Option("--emulate", help="Run its CUDA on the CPU, every access checked."),
+    ] = False,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="With --emulate: what every access costs.")
+    ] = False,
+    quiet: Quiet = False,
+    *,
+    mapping: MappingOptions,
+    cuda: CudaOptions,
+) -> int:
+    """Print the code of one definition's kernel, or run it in the emulator."""
+    from tcfuse.commands.compile import Order
+    from tcfuse.commands.compile import run as run_compile
+
+    sizes = tuple(size or ())
+    order = Order(file, function, sizes, target, output, emulate, counters, quiet)
+    return run_compile(order, with_numerics(mapping, numerics), cuda)
 
 
 def with_numerics(mapping: MappingOptions, numerics: str | None) -> MappingOptions:

@@ -278,3 +278,40 @@ def test_build_says_what_is_wrong(
     assert (found, out) == (status, "")
     assert message in err
     assert not list(Path().glob("**/*.so"))
+
+
+# ---------------------------------------------------------------------- compile
+
+
+def test_compile_prints_the_text(tcfuse: Call, layers: Path):
+    status, out, _ = tcfuse("compile", layers, "-f", "softmax")
+    assert status == 0
+    assert "TCF_LAUNCH" in out
+    status, out, _ = tcfuse("compile", layers, "-f", "softmax", "--target", "cpu")
+    assert status == 0
+    assert "TCF_KERNEL" in out
+
+
+def test_compile_writes_a_file_and_emulates(tcfuse: Call, layers: Path):
+    sizes = ("--size", "N=3", "--size", "D=40")
+    more = ("-o", "softmax.cu", "--emulate", "--counters")
+    status, out, err = tcfuse("compile", layers, "-f", "softmax", *sizes, *more)
+    assert (status, err) == (0, "")
+    assert "TCF_LAUNCH" in Path("softmax.cu").read_text(encoding="utf-8")
+    assert "findings" in out
+    assert "global write" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--target", "tpu"), "no target 'tpu'; targets are cpu, cuda"),
+        (("--target", "cpu", "--emulate"), "--emulate runs kernels for GPUs"),
+        (("--emulate",), "say how large what is emulated is, for example --size"),
+        (("--cuda-team", "3"), "0 or a power of two up to 1024"),
+    ],
+)
+def test_compile_says_what_it_cannot_do(tcfuse: Call, layers: Path, arguments, message):
+    status, _, err = tcfuse("compile", layers, "-f", "softmax", *arguments)
+    assert status == 2
+    assert message in err
