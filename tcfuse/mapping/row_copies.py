@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Protocol, TypeVar
 
 from tcfuse.mapping.storage import Buffer, Memory
@@ -28,6 +29,8 @@ from tcfuse.tc.ast import Access, AssignKind, Comprehension, Expr, Range, Var, w
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
 from tcfuse.tc.rebuild import rebuild_statement
 from tcfuse.tc.rename import free_name
+
+MOST_ROW = 160 << 10  # bytes of shared memory that a block of sm_80 or sm_90 can have
 
 
 class _Placed(Protocol):
@@ -54,13 +57,19 @@ class RowCopies:
     sources: Mapping[str, str]
 
     def misplaced(self, buffers: Mapping[str, Buffer]) -> set[str]:
-        """Those whose copies are not rows: they would be written and read once more."""
+        """Those whose copies no block can hold: they would be written and read once more."""
         return {
             source
             for copy, source in self.sources.items()
             if buffers[copy].memory is Memory.SHARED
-            or (buffers[copy].memory is Memory.ROW and buffers[copy].lanes)
+            or (buffers[copy].memory is Memory.ROW and not self._fits(buffers[copy]))
         }
+
+    def _fits(self, row: Buffer) -> bool:
+        """Whether threads can share a row, as far as its length is known."""
+        kind = self.checked.tensors[row.tensor]
+        known = (n for d in row.kept if isinstance(n := kind.shape[d], int))
+        return not row.lanes and prod(known) * kind.dtype.bytes <= MOST_ROW
 
 
 def plan_with_rows(checked: CheckedDef, plan: Callable[[CheckedDef], P]) -> P:

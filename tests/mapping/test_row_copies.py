@@ -87,6 +87,12 @@ def test_a_copy_that_would_be_a_tensor_is_taken_back() -> None:
     assert "X_row" not in plan_with_rows(checked, planned).buffers
 
 
+@pytest.mark.parametrize(("length", "copied"), [(40_000, True), (50_000, False)])
+def test_rows_that_no_block_can_hold_are_read_again(length: int, copied: bool) -> None:
+    plan = plan_with_rows(checked_of(LAYER_NORM.replace("768", str(length))), planned)
+    assert ("X_row" in plan.buffers) == copied
+
+
 def test_rows_across_lanes_are_read_again() -> None:
     checked = checked_of(SOFTMAX_OUTER)
     assert with_row_copies(checked).sources == {"X_row": "X"}
