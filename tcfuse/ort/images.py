@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tcfuse.errors import ToolchainError
-from tcfuse.ort.operators import Image
+from tcfuse.targets.nvrtc import Image
 
 SYMBOL = "tcf_images"
 ALIGNMENT = 64  # of each image, in bytes

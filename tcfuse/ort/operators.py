@@ -4,25 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from tcfuse.targets.base import CudaSource, Interface, KernelSource
-
-
-class Image(Protocol):
-    """Code of one kernel for GPUs, as ``targets.nvrtc`` makes it."""
-
-    @property
-    def arch(self) -> str:
-        """``sm_90``; for PTX the architecture it is made for."""
-
-    @property
-    def kind(self) -> str:
-        """``cubin`` or ``ptx``."""
-
-    @property
-    def data(self) -> bytes:
-        """What the driver loads."""
+from tcfuse.targets.nvrtc import Image
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from tcfuse.ort.c_text import array, declare, guarded, quote
 from tcfuse.ort.images import SYMBOL, ImageData
-from tcfuse.ort.operators import CudaKernel, Image
+from tcfuse.ort.operators import CudaKernel
 from tcfuse.targets.base import CudaSource, Launch
+from tcfuse.targets.nvrtc import Image
 from tcfuse.types import size_names
 
 HEAD = f"""#include "tcf_cuda.h"
