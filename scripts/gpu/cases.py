@@ -1,4 +1,4 @@
-"""The kernels that are checked: ONNX's cases for single operators, and those of the papers."""
+"""ONNX's cases for single operators, each as one kernel."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ import onnx
 
 from scripts.gpu.outcome import Outcome
 from scripts.gpu.subject import Subject, check
-from scripts.gpu.workbench import Workbench
+from scripts.gpu.workbench import Settings, Workbench
 from tcfuse.errors import InputError, UnsupportedError
 from tcfuse.graph.boundary import group_of
 from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
 from tcfuse.tc.compose import compose
-from tcfuse.tc.kernel_form import kernel_form
 from tcfuse.tc.sema import check as checked_def
-
-# ---------------------------------------------------------------------- operators
 
 
 @functools.cache
-def operator_cases() -> dict[str, Any]:
+def all_cases() -> dict[str, Any]:
     """Every case of ONNX for a single operator, by name."""
     from tests.conformance.node_cases import cases
 
     return {case.name: case for case in cases([])}
 
 
-def check_operator(name: str, bench: Workbench) -> Outcome:
+def names(settings: Settings) -> list[str]:
+    """The cases."""
+    del settings
+    return list(all_cases())
+
+
+def run(name: str, bench: Workbench) -> Outcome:
     """One of ONNX's cases, as one kernel."""
     from tests.conformance.compiled import OUTSIDE
 
@@ -52,7 +55,7 @@ def operator_subject(name: str) -> Subject:
     from tests.conformance.compiled import bake, check_defined
     from tests.conformance.node_cases import array_of
 
-    case = operator_cases()[name]
+    case = all_cases()[name]
     if case.model is None or not case.model.graph.node:
         raise UnsupportedError("not a model")
     proto = onnx.ModelProto()
@@ -95,36 +98,3 @@ def subject_of(
     inputs = tuple(arrays[str(value.name)] for value in composed.inputs)
     checked = checked_def(composed.definition, sizes=interface.sizes)
     return Subject(name.removeprefix("test_"), checked, interface, inputs)
-
-
-# ---------------------------------------------------------------------- papers
-
-
-@functools.cache
-def papers() -> dict[str, tuple[str, dict[str, int]]]:
-    """Every definition of the papers at a few small sizes, by a name that tells them."""
-    from tests.op_library.paper_cases import DEFINITIONS, sizes_of
-
-    return {
-        f"{name}-{'x'.join(map(str, sizes.values()))}": (name, sizes)
-        for name in DEFINITIONS
-        for sizes in sizes_of(name)
-    }
-
-
-def check_paper(name: str, bench: Workbench) -> Outcome:
-    """One definition of the papers at some sizes."""
-    return check(paper_subject(name), bench)
-
-
-def paper_subject(name: str) -> Subject:
-    """The kernel of a definition of the papers, with inputs of some sizes."""
-    from tests.op_library.paper_cases import DEFINITIONS, inputs_of
-
-    definition, sizes = papers()[name]
-    written = checked_def(DEFINITIONS[definition], affine=False)
-    arrays = inputs_of(written, sizes)
-    form = kernel_form(written)
-    ready = checked_def(form.definition, sizes=form.interface.sizes)
-    inputs = tuple(arrays[port.name] for port in form.interface.inputs)
-    return Subject(definition, ready, form.interface, inputs)

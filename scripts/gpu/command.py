@@ -5,24 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import sys
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from scripts.gpu import machine
+from scripts.gpu.items import PARTS, item_names
 from scripts.gpu.process import NoDeviceError, WorkerProcess
 from scripts.gpu.report import report
 from scripts.gpu.results import OtherMachineError, Results
+from scripts.gpu.schedule import Clock, do_items
 from scripts.gpu.workbench import Settings
 from scripts.gpu.worker import add_settings, as_arguments, settings_of
 
 OK, WRONG, USAGE, NO_DEVICE, UNFINISHED = 0, 1, 2, 3, 4
-GRACE_S = 25  # that an item may take beyond the time that was asked for
-PARTS = ("limits", "papers", "cases", "sanitizer", "micro", "models")
 TOGETHER = ("papers", "cases")  # parts whose items may share the GPU, since nothing is timed
 MOST_WORKERS = 8
 EXAMPLES = """
@@ -98,6 +95,9 @@ def main(arguments: list[str] | None = None) -> int:
     except OtherMachineError as error:
         print(f"error: {error}", file=sys.stderr)
         return USAGE
+    except NoDeviceError as error:
+        print(f"error: the GPU is lost: {error}", file=sys.stderr)
+        return NO_DEVICE
     finally:
         first.stop()
 
@@ -117,8 +117,6 @@ def _items(
     options: argparse.Namespace, settings: Settings, part: tuple[str, int, int]
 ) -> list[str]:
     """The items of a part that were asked for."""
-    from scripts.gpu.items import item_names
-
     name, number, count = part
     only = options.only or [""]
     found = [item for item in item_names(name, settings) if any(t in item for t in only)]
@@ -151,7 +149,8 @@ def _run(
             continue
         print(f"{part[0]}: {len(items)} items, {len(items) - len(todo)} done before")
         jobs = options.jobs if part[0] in TOGETHER else 1
-        left += _do(part[0], todo, results, first, as_arguments(settings), clock, jobs)
+        others = [WorkerProcess(first.arguments) for _ in range(min(jobs, len(todo)) - 1)]
+        left += do_items(part[0], todo, results, [first, *others], clock)
     results.write()
     data = json.loads(results.path.read_text(encoding="utf-8"))
     text = report(data)
@@ -180,87 +179,3 @@ def _machine(facts: dict[str, Any], settings: Settings) -> dict[str, Any]:
         "dry_run": settings.dry_run,
         "backend": settings.backend,
     }
-
-
-def _do(
-    part: str,
-    items: list[str],
-    results: Results,
-    first: WorkerProcess,
-    arguments: list[str],
-    clock: Clock,
-    jobs: int,
-) -> int:
-    """Do items, several at a time; how many were not started in time."""
-    from scripts.gpu.items import PARTS as KINDS
-
-    kind = KINDS[part]
-    waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-    for item in items:
-        waiting.put(item)
-    started = time.monotonic()
-    counter = iter(range(1, len(items) + 1))
-
-    def serve(worker: WorkerProcess) -> None:
-        while clock.has(kind.usual_s):
-            try:
-                item = waiting.get_nowait()
-            except queue.Empty:
-                return
-            begin, most = time.monotonic(), clock.left + GRACE_S
-            outcome = worker.do(item, min(kind.limit_s, most), cut=most < kind.limit_s)
-            clock.is_fresh = False
-            outcome["took_s"] = round(time.monotonic() - begin, 2)
-            results.put(item, outcome)
-            _show(next(counter), len(items), item, outcome, time.monotonic() - started)
-
-    others = [WorkerProcess(arguments) for _ in range(min(jobs, len(items)) - 1)]
-    threads = [threading.Thread(target=_guarded, args=(serve, w)) for w in others]
-    for thread in threads:
-        thread.start()
-    serve(first)
-    for thread, worker in zip(threads, others, strict=True):
-        thread.join()
-        worker.stop()
-    return sum(not results.is_settled(item) for item in items)
-
-
-class Clock:
-    """The time that one run has.
-
-    Attributes:
-        is_fresh: Whether nothing has been done in it yet; then anything may start, or what
-            takes long would never be done.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-        self.is_fresh = seconds > 0
-
-    @property
-    def left(self) -> float:
-        """Seconds."""
-        return self._end - time.monotonic()
-
-    def has(self, seconds: float) -> bool:
-        """Whether there is time for something that takes so long."""
-        return self.is_fresh or self.left > seconds
-
-
-def _guarded(serve: Any, worker: WorkerProcess) -> None:
-    """A worker too many, as for want of memory, leaves its items to the others."""
-    try:
-        serve(worker)
-    except NoDeviceError as error:
-        print(f"note: a process less: {error}", file=sys.stderr)
-
-
-def _show(n: int, of: int, item: str, outcome: dict[str, Any], seconds: float) -> None:
-    """One line about an item; right ones of many are counted, not listed."""
-    status = outcome["status"]
-    quiet = status in ("ok", "outside") and of > 60
-    if not quiet:
-        why = f": {outcome['why']}" if "why" in outcome else ""
-        print(f"  [{n}/{of}, {seconds:.0f} s] {item} {status}{why}", flush=True)
-    elif n % 50 == 0:
-        print(f"  [{n}/{of}, {seconds:.0f} s]", flush=True)

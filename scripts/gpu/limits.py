@@ -14,7 +14,7 @@ import numpy as np
 
 from scripts.gpu.contenders import Torch, measure
 from scripts.gpu.outcome import Outcome
-from scripts.gpu.workbench import Workbench
+from scripts.gpu.workbench import Settings, Workbench
 from tcfuse import gpu
 from tcfuse.errors import DeviceError
 from tcfuse.interface import Interface, Port
@@ -49,6 +49,17 @@ extern "C" __global__ void copy_rows(const float* x, float* y, char*, int32_t*, 
 )
 
 
+def names(settings: Settings) -> list[str]:
+    """What is measured."""
+    del settings
+    return list(MEASURES)
+
+
+def run(name: str, bench: Workbench) -> Outcome:
+    """Measure a limit."""
+    return MEASURES[name](bench)
+
+
 def measure_copy(bench: Workbench) -> Outcome:
     """Bytes a second that a copy reads and writes together, by how many they are."""
     rates: dict[str, float] = {}
@@ -80,6 +91,9 @@ def measure_products(bench: Workbench) -> Outcome:
     return {"status": "ok", "flops_per_second": rates}
 
 
+MEASURES = {"copy": measure_copy, "products": measure_products}
+
+
 def copy_rate(found: Mapping[str, Any], n_bytes: int) -> float | None:
     """Bytes a second of the measured copy that is nearest in size, of those not smaller.
 
@@ -87,7 +101,9 @@ def copy_rate(found: Mapping[str, Any], n_bytes: int) -> float | None:
         found: The outcome of ``measure_copy``.
         n_bytes: What is moved.
     """
-    rates = {int(size): rate for size, rate in found.get("bytes_per_second", {}).items()}
+    rates: dict[int, float] = {
+        int(size): rate for size, rate in found.get("bytes_per_second", {}).items()
+    }
     if not rates:
         return None
     return rates[min((s for s in rates if s >= n_bytes), default=max(rates))]

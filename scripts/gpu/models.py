@@ -14,7 +14,7 @@ import onnx
 
 from scripts.gpu.contenders import Enqueue, OnnxRuntime, measure, run_once
 from scripts.gpu.outcome import Outcome
-from scripts.gpu.workbench import Workbench
+from scripts.gpu.workbench import Settings, Workbench
 from tcfuse.debug import cache_dir
 from tcfuse.store import key_of
 
@@ -29,9 +29,10 @@ class OptimizeError(Exception):
     """``tcfuse optimize`` failed; the message is its last line."""
 
 
-def names(folder: Path) -> list[str]:
-    """The models in a folder."""
-    return sorted(path.stem for path in folder.glob("*.onnx") if folder != Path())
+def names(settings: Settings) -> list[str]:
+    """The models in the folder that was named."""
+    folder = settings.models
+    return sorted(path.stem for path in folder.glob("*.onnx")) if folder != Path() else []
 
 
 def optimized(name: str, model: onnx.ModelProto | Path, *flags: str) -> tuple[Path, Path]:
@@ -61,7 +62,7 @@ def optimized(name: str, model: onnx.ModelProto | Path, *flags: str) -> tuple[Pa
     return out, library
 
 
-def measure_model(name: str, bench: Workbench) -> Outcome:
+def run(name: str, bench: Workbench) -> Outcome:
     """One model: stock and optimized agree with the CPU, then both are timed in turn."""
     settings = bench.settings
     path = settings.models / f"{name}.onnx"

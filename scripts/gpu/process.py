@@ -15,7 +15,7 @@ from typing import Any
 from scripts.gpu.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S = 180  # loading libraries, opening the device
+START_S = 300  # opening the device; importing what an item needs
 
 
 class NoDeviceError(Exception):
@@ -38,6 +38,7 @@ class WorkerProcess:
     """
 
     def __init__(self, arguments: list[str]) -> None:
+        self.arguments = arguments
         self.command = [sys.executable, "-m", "scripts.gpu.worker", *arguments]
         self.facts: dict[str, Any] = {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -89,8 +90,9 @@ class WorkerProcess:
         try:
             self._process.stdin.write(f"{item}\n".encode())
             self._process.stdin.flush()
-            while "outcome" not in (answer := self._line(limit_s)):
-                pass
+            answer = self._line(START_S)
+            assert "begin" in answer
+            answer = self._line(limit_s)
         except LateError as late:
             return {"status": "unfinished" if cut else "failed", "why": str(late)}
         except (BrokenPipeError, LostError) as lost:

@@ -54,10 +54,6 @@ class Results:
         """Whether an item need not run again."""
         return item in self.items and self.items[item]["status"] not in AGAIN
 
-    def is_settled(self, item: str) -> bool:
-        """Whether an item has an outcome, if only that it failed."""
-        return item in self.items and self.items[item]["status"] != "unfinished"
-
     def put(self, item: str, outcome: Outcome) -> None:
         """Add an outcome and write the file."""
         with self._lock:

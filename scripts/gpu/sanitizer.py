@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from scripts.gpu.outcome import Outcome
-from scripts.gpu.workbench import Workbench
+from scripts.gpu.workbench import Settings, Workbench
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 PAPERS = ("softmax_a", "layer_norm", "tmm", "group_norm", "row_moments", "lut1")
@@ -24,15 +24,21 @@ def find() -> str | None:
     return shutil.which("compute-sanitizer") or (usual if Path(usual).exists() else None)
 
 
-def run_tool(tool: str, bench: Workbench) -> Outcome:
+def names(settings: Settings) -> list[str]:
+    """The tools."""
+    del settings
+    return list(TOOLS)
+
+
+def run(tool: str, bench: Workbench) -> Outcome:
     """Some kernels under one tool, in a process of their own."""
     program = find()
     if program is None:
         return {"status": "absent", "why": "compute-sanitizer is not installed"}
     from scripts.gpu.worker import as_arguments
 
-    names = kernels()
-    worker = [sys.executable, "-m", "scripts.gpu.worker", *as_arguments(bench.settings), *names]
+    items = kernels()
+    worker = [sys.executable, "-m", "scripts.gpu.worker", *as_arguments(bench.settings), *items]
     done = subprocess.run(
         [program, "--tool", tool, "--error-exitcode", str(FOUND), *worker],
         capture_output=True,
@@ -42,14 +48,14 @@ def run_tool(tool: str, bench: Workbench) -> Outcome:
         timeout=LIMIT_S,
     )
     if done.returncode == 0:
-        return {"status": "ok", "kernels": len(names)}
+        return {"status": "ok", "kernels": len(items)}
     lines = [line for line in done.stdout.splitlines() if line.startswith("=========")]
     return {"status": "wrong", "why": "\n".join(lines[:12]) or done.stderr[-500:]}
 
 
 def kernels() -> list[str]:
     """The items that run under it: few, because it makes them many times slower."""
-    from scripts.gpu.cases import papers
+    from scripts.gpu.papers import all_papers
 
-    firsts = {paper: name for name, (paper, _) in reversed(papers().items())}
+    firsts = {paper: name for name, (paper, _) in reversed(all_papers().items())}
     return [f"papers/{firsts[name]}" for name in PAPERS] + [f"cases/{name}" for name in CASES]

@@ -13,6 +13,7 @@ import traceback
 from pathlib import Path
 from typing import Any, TextIO
 
+from scripts.gpu.items import prepare, run_item
 from scripts.gpu.outcome import Outcome
 from scripts.gpu.workbench import Settings, Workbench
 from tcfuse.errors import DeviceError, TcfuseError, UnsupportedError
@@ -84,8 +85,6 @@ def as_arguments(settings: Settings) -> list[str]:
 
 def perform(name: str, bench: Workbench) -> tuple[Outcome, bool]:
     """An item's outcome, and whether the device can still be used."""
-    from scripts.gpu.items import run_item  # slow to import: the device is opened first
-
     try:
         found = run_item(name, bench)
         bench.device.synchronize()
@@ -117,6 +116,7 @@ def main() -> int:
         return NO_DEVICE
     say(answers, facts=_facts(bench))
     for name in options.items or map(str.strip, sys.stdin):
+        prepare(name)  # may take seconds, which are no item's
         say(answers, begin=name)
         found, usable = perform(name, bench)
         say(answers, item=name, outcome=found)

@@ -11,7 +11,7 @@ import onnx_ir as ir
 import pytest
 
 from models import gelu
-from scripts.gpu import contenders, micro, models, sanitizer
+from scripts.gpu import contenders, micro_graphs, models, sanitizer
 from scripts.gpu.contenders import OnnxRuntime, Torch, measure, run_once
 from scripts.gpu.workbench import Workbench
 from tcfuse.errors import DeviceError
@@ -71,7 +71,7 @@ def test_a_model_is_optimized_compared_and_timed(
         models, "OPTIMIZE", (*models.OPTIMIZE[:-1], "cpu", "--no-gate", "--no-verify")
     )
     monkeypatch.delitem(sys.modules, "feeds", raising=False)
-    found = models.measure_model("gelu", bench)
+    found = models.run("gelu", bench)
     assert found["status"] == "ok", found
     assert found["errors"]["ONNX Runtime"] == 0
     assert 0 <= found["errors"]["tcfuse in ONNX Runtime"] < 1e-5
@@ -98,9 +98,9 @@ def test_neither_is_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_benches_need_their_folder(tmp_path: Path) -> None:
-    assert micro.names(tmp_path) == []
+    assert micro_graphs.names(tmp_path) == []
     with pytest.raises(FileNotFoundError, match="--shared says where it is"):
-        micro.definitions(tmp_path)
+        micro_graphs.definitions(tmp_path)
 
 
 SANITIZER = f"""#!{sys.executable}
@@ -125,8 +125,8 @@ def test_kernels_run_under_the_sanitizer(
     monkeypatch.setattr(sanitizer, "PAPERS", ("tmm",))
     monkeypatch.setattr(sanitizer, "CASES", ())
     assert shutil.which("compute-sanitizer") == str(program)
-    assert sanitizer.run_tool("memcheck", bench) == {"status": "ok", "kernels": 1}
-    assert sanitizer.run_tool("racecheck", bench) == {
+    assert sanitizer.run("memcheck", bench) == {"status": "ok", "kernels": 1}
+    assert sanitizer.run("racecheck", bench) == {
         "status": "wrong",
         "why": "========= Error: Race reported",
     }

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from scripts.gpu.cases import paper_subject
 from scripts.gpu.command import main
 from scripts.gpu.limits import COPY
+from scripts.gpu.papers import paper_subject
 from scripts.gpu.workbench import compiled, cuda_source, emulated
 from tcfuse.debug import cache_dir
 from tcfuse.gpu.images import choose
