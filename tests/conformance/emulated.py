@@ -2,22 +2,25 @@
 
 ``python -m tests.conformance.emulated --all`` runs every case that the compiler takes for the
 CPU; ``--symbolic`` gives sizes names first, and ``--slice 2/8`` takes every eighth case from
-the second on.
+the second on.  With ``--seed 1`` and more, the order of threads, the device, the alignment of
+tensors and which of the launches runs whose conditions hold are drawn.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tcfuse.cuda_options import CudaOptions
+from tcfuse.emulator import Emulated as Emulation
 from tcfuse.emulator import Program, emulate
 from tcfuse.errors import InputError, ToolchainError, UnsupportedError
 from tcfuse.options import MappingOptions
@@ -25,6 +28,7 @@ from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
 from tests.conformance.compiled import OUTSIDE, Outcome, Whole, batches, composed_whole, report
 from tests.conformance.node_cases import agree, cases
+from tests.targets.circumstances import Circumstances, without_some_launches
 
 BATCH = 40
 
@@ -41,6 +45,15 @@ class Ready:
     source: CudaSource
     runs: tuple[tuple[list[np.ndarray], list[np.ndarray]], ...]
     rounds: bool
+
+    def emulated(self, inputs: list[np.ndarray], program: Program, seed: int) -> Emulation:
+        """What the kernel does; ``seed`` 0 is what it meets usually."""
+        if not seed:
+            return emulate(self.source, inputs, program=program)
+        rng = random.Random(f"{self.name} {seed}")
+        met = asdict(Circumstances.drawn(self.source, rng))
+        source = without_some_launches(self.source, rng)
+        return emulate(source, inputs, program=program, seed=seed, **met)
 
 
 @dataclass
@@ -86,7 +99,7 @@ def _arrays(
     return inputs, [wanted[value.name] for value in whole.composed.outputs]
 
 
-def run_batch(batch: Sequence[Ready], outcome: Emulated) -> None:
+def run_batch(batch: Sequence[Ready], outcome: Emulated, seed: int = 0) -> None:
     """Build cases together and run them; where they do not build together, one by one."""
     if not batch:
         return
@@ -100,12 +113,12 @@ def run_batch(batch: Sequence[Ready], outcome: Emulated) -> None:
             outcome.failed[batch[0].name] = f"does not compile: {error}"
             return
         half = len(batch) // 2
-        run_batch(batch[:half], outcome)
-        run_batch(batch[half:], outcome)
+        run_batch(batch[:half], outcome, seed)
+        run_batch(batch[half:], outcome, seed)
         return
     for item in batch:
         try:
-            answer = run_ready(item, program, outcome)
+            answer = run_ready(item, program, outcome, seed)
         except Exception as error:  # reported, so that the next case runs
             answer = f"{type(error).__name__}: {error}"
         if answer == "equal":
@@ -114,10 +127,10 @@ def run_batch(batch: Sequence[Ready], outcome: Emulated) -> None:
             outcome.failed[item.name] = " ".join(answer.split())[:600]
 
 
-def run_ready(item: Ready, program: Program, outcome: Emulated) -> str:
+def run_ready(item: Ready, program: Program, outcome: Emulated, seed: int) -> str:
     """``equal``, or what is wrong with one case."""
     for inputs, wanted in item.runs:
-        emulated = emulate(item.source, inputs, program=program)
+        emulated = item.emulated(inputs, program, seed)
         if emulated.reports:
             for told in emulated.reports:
                 outcome.findings[told.kind.name.lower()] += 1
@@ -132,7 +145,7 @@ def run_ready(item: Ready, program: Program, outcome: Emulated) -> str:
 
 
 def run_cases(
-    chosen: Iterable[Any], *, symbolic: bool = False, progress: bool = False
+    chosen: Iterable[Any], *, symbolic: bool = False, progress: bool = False, seed: int = 0
 ) -> Emulated:
     """Every case through the compiler and the emulator, in batches."""
     outcome, told = Emulated(), 0
@@ -141,7 +154,7 @@ def run_cases(
         for case in batch:
             if (item := attempt(case, outcome, symbolic=symbolic)) is not None:
                 ready.append(item)
-        run_batch(ready, outcome)
+        run_batch(ready, outcome, seed)
         if progress:
             for name, text in list(outcome.failed.items())[told:]:
                 print(f"FAILED {name}: {text}", file=sys.stderr)  # noqa: T201
@@ -186,13 +199,14 @@ def main() -> int:
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
     parser.add_argument("--slice", type=part, default=(1, 1), metavar="K/N", help="one part")
+    parser.add_argument("--seed", type=int, default=0, help="draws what kernels meet")
     arguments = parser.parse_args()
     chosen = [case for case in cases([]) if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     first, parts = arguments.slice
     chosen = chosen[first - 1 :: parts]
-    outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
+    outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True, seed=arguments.seed)
     return report(outcome, refusals=arguments.refusals)
 
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from tcfuse.interface import Interface
 from tcfuse.targets import cuda
-from tcfuse.targets.base import CudaPhase, CudaSource
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import compile_kernel
 from tcfuse.tc.checked import CheckedDef
@@ -18,11 +17,9 @@ from tcfuse.tc.kernel_form import kernel_form
 from tcfuse.tc.sema import check
 from tests.conformance.option_pairs import Pair
 from tests.conformance.subjects import Subject
+from tests.targets.circumstances import Circumstances, without_some_launches
 from tests.targets.emulated import EmulatedKernel, emulated
 from tests.targets.kernels import Arrays, build
-
-ALIGNMENTS = (1, 2, 4, 8, 16, 32, 256)  # bytes
-SHARED_LIMITS = (0, 1 << 10, 48 << 10, 227 << 10)  # bytes
 
 
 class Kernel(Protocol):
@@ -101,19 +98,9 @@ class AnyLaunch:
         """The outputs and the fault flag."""
         source = self.kernel.source
         rng = random.Random(f"{source.name} {sorted(sizes.items())} {chunks}")
-        ports = (*source.interface.inputs, *source.interface.outputs)
-        widest = max(port.type.dtype.bytes for port in ports)
         chosen = replace(
             self.kernel,
             source=without_some_launches(source, rng),
-            alignment=rng.choice([a for a in ALIGNMENTS if a >= widest]),
-            shared_limit=rng.choice(SHARED_LIMITS),
-            multiprocessors=rng.choice((1, 3, 132)),
+            circumstances=Circumstances.drawn(source, rng),
         )
         return chosen(inputs, sizes, chunks=chunks)
-
-
-def without_some_launches(source: CudaSource, rng: random.Random) -> CudaSource:
-    """The kernel without the first launches of each phase; the last one always holds."""
-    phases = (phase.launches[rng.randrange(len(phase.launches)) :] for phase in source.phases)
-    return replace(source, phases=tuple(CudaPhase(launches) for launches in phases))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tcfuse.emulator import Finding, Program, emulate
 from tcfuse.options import MappingOptions
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
-from tcfuse.targets.geometry import ALIGNMENT, MULTIPROCESSORS, SHARED_LIMIT
+from tests.targets.circumstances import Circumstances
 from tests.targets.language import Ready
 
 Arrays = Mapping[str, np.ndarray]
@@ -25,18 +25,11 @@ class EmulatedKernel:
 
     Only that an index is out of range has consequences: the thread that finds it leaves, and
     others may read what it did not write.
-
-    Attributes:
-        alignment: Of the addresses of all tensors, in bytes.
-        shared_limit: Bytes of shared memory that a block may ask for.
-        multiprocessors: Of the device.
     """
 
     source: CudaSource
     program: Program
-    alignment: int = ALIGNMENT
-    shared_limit: int = SHARED_LIMIT
-    multiprocessors: int = MULTIPROCESSORS
+    circumstances: Circumstances = field(default_factory=Circumstances)
 
     def __call__(
         self, inputs: Arrays, sizes: Mapping[str, int] | None = None, *, chunks: int = 3
@@ -50,15 +43,8 @@ class EmulatedKernel:
         """
         interface = self.source.interface
         given = [np.asarray(inputs[port.name], order="C") for port in interface.inputs]
-        made = emulate(
-            self.source,
-            given,
-            program=self.program,
-            seed=chunks,
-            alignment=self.alignment,
-            shared_limit=self.shared_limit,
-            multiprocessors=self.multiprocessors,
-        )
+        more = asdict(self.circumstances)
+        made = emulate(self.source, given, program=self.program, seed=chunks, **more)
         excused = {Finding.UNINITIALISED} if made.fault else set()
         reports = [report for report in made.reports if report.kind not in excused]
         assert not reports, "\n".join(map(str, reports))
