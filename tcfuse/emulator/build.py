@@ -40,9 +40,13 @@ COMMON = (
     "-w",
 )
 FAST = ("-O2", "-g0")
-TRACED = ("-O1", "-fsanitize=thread", "-fsanitize=bounds", "-DTCF_EMULATOR_TRACE")
+TRACED = ("-O1", "-fsanitize=bounds", "-DTCF_EMULATOR_TRACE")
 # Line tables with the calls that were inlined, and nothing else of what a debugger reads.
 CLANG = (
+    *(
+        "-Xclang",
+        "-fsanitize=thread",
+    ),  # past the driver: zig's builds the run-time library first
     "-gline-tables-only",
     "-gdwarf-4",
     "-fno-vectorize",
@@ -52,6 +56,7 @@ CLANG = (
     *("-mllvm", "-tsan-instrument-read-before-write=1"),
 )
 GCC = (
+    "-fsanitize=thread",
     "-g1",
     "-gdwarf-4",
     "-fno-tree-vectorize",
