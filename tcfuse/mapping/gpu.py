@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.mapping.accumulators import with_accumulators, with_registers
+from tcfuse.mapping.apart import contractions_apart
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
@@ -60,7 +61,13 @@ def _mapped(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) 
     scop = extract_scop(checked, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
-    tree = order_members(scop, scheduled.tree)
+    tree = contractions_apart(
+        scop,
+        dependences,
+        scheduled.tree,
+        lambda part: schedule_nests(part, dependences, options).tree,
+    )
+    tree = order_members(scop, tree)
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = spread_loops(scop, dependences, mark_parallel(tree), reassociate=options.reassociate)
     tree = finish_loops(scop, tree, options)

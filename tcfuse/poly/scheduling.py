@@ -96,7 +96,7 @@ def reschedule_tiles(
                 )
             case Band(schedule, _, _, Band()) if counts_tiles(schedule):
                 inside = pairs.restricted(lambda p: p.eq_at_multi_union_pw_aff(schedule))
-                scheduler = _Scheduler(_part(scop, names), inside, strategy)
+                scheduler = _Scheduler(part_of(scop, names), inside, strategy)
                 below_tiles = scheduler.whole()
                 if scheduler.note:
                     notes[scheduler.note] = None
@@ -109,7 +109,7 @@ def reschedule_tiles(
     return Scheduled(replace(tree, child=child), "; ".join(notes) or None)
 
 
-def _part(scop: Scop, names: tuple[str, ...]) -> Scop:
+def part_of(scop: Scop, names: tuple[str, ...]) -> Scop:
     """``scop`` with some of its statements only."""
     statements = tuple(s for s in scop.statements if s.name in names)
     return replace(scop, statements=statements, domain=isl.part_of(scop.domain, names))
