@@ -199,7 +199,8 @@ class OptimizeOptions:
         target: Machines the kernels are for, with commas between; ``auto`` is ``cpu,cuda``
             where there is a GPU and a compiler for it, else ``cpu`` (``targeting``).
         cuda_arch: GPUs that machine code is made for, with commas between; empty for the common
-            ones.  Newer ones compile the PTX of the newest of them when they load it.
+            ones.  Newer ones compile the PTX of the newest of them when they load it, drivers
+            that are too old for the code that of the oldest.
         numerics: ``strict`` keeps every cast and the order of operations, ``default`` is never
             further from the exact answer than the original, ``fast`` may reassociate freely.
         verify: Run every kernel against the original operators.

@@ -90,7 +90,8 @@ def compile_all(
         sources: The kernels.
         archs: ``sm_80``, ``sm_90``, ... (``cuda_archs.parse_archs``); none for the common ones.
         header: What ``#include "tcf_device.hpp"`` includes; ``None`` for ``codegen.device``'s.
-        ptx: Those of ``archs`` whose PTX is an image too; ``None`` for the newest.
+        ptx: Those of ``archs`` whose PTX is an image too; ``None`` for the newest, which newer
+            GPUs compile, and the oldest, which drivers do that are too old for machine code.
         cache: Where results are kept; ``None`` compiles everything anew.
         workers: How many are compiled at the same time; 0 is one a core.
 
@@ -100,7 +101,7 @@ def compile_all(
     nvrtc = find_nvrtc()
     chosen = sorted(archs or default_archs(nvrtc.archs), key=arch_number)
     text = device_header() if header is None else header
-    texts = frozenset((newest(chosen),) if ptx is None else ptx)
+    texts = frozenset((chosen[0], newest(chosen)) if ptx is None else ptx)
     with ThreadPoolExecutor(workers or len(sched_getaffinity(0))) as pool:
         jobs = [
             {arch: pool.submit(_code, source, arch, text, nvrtc, cache) for arch in chosen}

@@ -499,6 +499,25 @@ def test_what_the_driver_refuses_is_an_error(
     session.node("center").release()
 
 
+def test_ptx_serves_where_the_driver_is_too_old_for_the_code(
+    fakes: Fakes, opened: Open, operator
+) -> None:
+    refused = Image("sm_90", "cubin", b"\x7fELF" + bytes(60))
+    session = opened(operator(CENTER, refused, fakes.image("sm_80", "ptx")))
+    before, _ = session.logged()
+    node = session.node("center")
+    x, y = aligned(5, 8), aligned(5, 8)
+    node.run([x], [y])
+    np.testing.assert_allclose(y, x - x.mean(axis=0), rtol=1e-5, atol=1e-5)
+    node.release()
+    n, text = session.logged()
+    assert n == before + 1
+    assert "refuses code for sm_90 and compiles PTX for compute_80" in text
+    alone = opened(operator(CENTER, refused))
+    with pytest.raises(OrtError, match="loading code for sm_90"):
+        alone.node("center")
+
+
 def test_nodes_share_the_code_of_a_device(
     fakes: Fakes, opened: Open, operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:

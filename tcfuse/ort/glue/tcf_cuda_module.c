@@ -11,7 +11,8 @@ extern int sched_yield(void) __attribute__((weak));
 static TcfModule *modules; /* loaded ones */
 static char loading;       /* who has it may change `modules` */
 
-const TcfImage *tcf_choose_image(const TcfCuda *cuda, const TcfDevice *device) {
+/* The best code, or the best PTX. */
+static const TcfImage *choose(const TcfCuda *cuda, const TcfDevice *device, int ptx_only) {
   const TcfImage *best = NULL;
   for (int k = 0; k < cuda->n_images; k++) {
     const TcfImage *image = &cuda->images[k];
@@ -21,7 +22,7 @@ const TcfImage *tcf_choose_image(const TcfCuda *cuda, const TcfDevice *device) {
     int runs = image->is_exact ? same
                : image->is_ptx ? older
                                : older && image->major == device->major;
-    if (!runs) continue;
+    if (!runs || (ptx_only && !image->is_ptx)) continue;
     /* Code over PTX, then the newer architecture, then what is made for this very one. */
     if (!best || image->is_ptx < best->is_ptx ||
         (image->is_ptx == best->is_ptx &&
@@ -32,6 +33,10 @@ const TcfImage *tcf_choose_image(const TcfCuda *cuda, const TcfDevice *device) {
       best = image;
   }
   return best;
+}
+
+const TcfImage *tcf_choose_image(const TcfCuda *cuda, const TcfDevice *device) {
+  return choose(cuda, device, 0);
 }
 
 void tcf_put_architecture(TcfText *text, const char *prefix, int major, int minor) {
@@ -113,6 +118,25 @@ static void warn_of_ptx(const TcfRegion *region, const TcfDevice *device, const 
   if (status) ORT(ReleaseStatus)(status);
 }
 
+/* Say, once, that the driver refuses code and compiles PTX instead: it is older than the code. */
+static void warn_of_refusal(const TcfRegion *region, const TcfDevice *device,
+                            const TcfImage *refused, const TcfImage *image,
+                            const OrtLogger *logger) {
+  static char told;
+  if (!logger || __atomic_test_and_set(&told, __ATOMIC_RELAXED)) return;
+  TcfText text = {0};
+  tcf_put_architecture(&text, "tcfuse: the driver of a device sm_", device->major,
+                       device->minor);
+  tcf_put_architecture(&text, " refuses code for sm_", refused->major, refused->minor);
+  tcf_put_architecture(&text, " and compiles PTX for compute_", image->major, image->minor);
+  tcf_put(&text, ", which takes time and may be slower; a newer driver takes the code (");
+  tcf_put(&text, region->name);
+  tcf_put(&text, ")");
+  OrtStatus *status = ORT(Logger_LogMessage)(logger, ORT_LOG_WARNING, text.text,
+                                             "tcf_cuda_module.c", __LINE__, "warn_of_refusal");
+  if (status) ORT(ReleaseStatus)(status);
+}
+
 /* Every function of the module, with as much shared memory as its blocks may have. */
 static OrtStatus *find_functions(TcfModule *module) {
   const TcfCuda *cuda = module->region->cuda;
@@ -152,6 +176,22 @@ static OrtStatus *load_image(TcfModule *module, const TcfImage *image) {
   return status;
 }
 
+/* Load the best code, or PTX where the driver is too old for it. */
+static OrtStatus *load_best(TcfModule *module, const TcfImage *image, const OrtLogger *logger) {
+  OrtStatus *status = load_image(module, image);
+  if (!status || image->is_ptx) return status;
+  const TcfImage *other = choose(module->region->cuda, &module->device, 1);
+  if (!other) return status;
+  OrtStatus *again = load_image(module, other);
+  if (again) { /* the first says what is wrong */
+    ORT(ReleaseStatus)(again);
+    return status;
+  }
+  ORT(ReleaseStatus)(status);
+  warn_of_refusal(module->region, &module->device, image, other, logger);
+  return NULL;
+}
+
 CUresult tcf_enter_context(const TcfModule *module) {
   return tcf_driver.push_context(module->context);
 }
@@ -174,7 +214,7 @@ static OrtStatus *load_module(TcfModule *module, const OrtLogger *logger) {
   if (result) {
     status = tcf_driver_failed(module->region, &module->device, "no context", result, NULL);
   } else {
-    status = load_image(module, image);
+    status = load_best(module, image, logger);
     tcf_leave_context();
   }
   if (status) tcf_driver.release_context(module->device.handle);
