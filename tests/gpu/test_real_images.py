@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,16 @@ def test_the_driver_refuses_the_code_of_others(
     (image,) = (i for i in images.images if i.arch == made_for and i.kind == "cubin")
     with pytest.raises(DeviceError, match="no kernel image is available"):
         opened(arch).load(image.data)
+
+
+def test_the_page_about_gpus_works(
+    images: CudaImages, opened, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "gpu.md"
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    device = opened(90)
+    monkeypatch.setattr(gpu, "device", lambda: device)
+    names = {"source": SOURCE, "images": images.images, "x": X}
+    exec(block, names)
+    np.testing.assert_array_equal(names["outputs"][0], SUMS)
+    assert capsys.readouterr().out.endswith(" seconds\n")
