@@ -14,7 +14,7 @@ from tcfuse.debug import cache_dir
 from tcfuse.emulator.build import Build, library
 from tcfuse.errors import DeviceError
 from tcfuse.targets.base import CudaPhase, CudaSource, Interface, Launch, Port
-from tcfuse.targets.nvrtc import CudaImages, compile_cuda
+from tcfuse.targets.nvrtc import CudaImages, Image, compile_cuda
 from tcfuse.types import DType, TensorType
 from tests import fake_libcuda
 
@@ -99,13 +99,16 @@ def test_the_driver_refuses_the_code_of_others(
 
 
 def test_the_page_about_gpus_works(
-    images: CudaImages, opened, monkeypatch: pytest.MonkeyPatch, capsys
+    kernels: Path, opened, monkeypatch: pytest.MonkeyPatch, capsys
 ) -> None:
+    """With an image that tells the number of parameters: without it nothing is captured."""
+    n_parameters = 5  # X, Y, scratch, fault, N
+    image = Image("sm_90", "cubin", fake_libcuda.emulated_image(kernels, n_parameters))
     page = Path(__file__).resolve().parents[2] / "docs" / "gpu.md"
     (block,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     device = opened(90)
     monkeypatch.setattr(gpu, "device", lambda: device)
-    names = {"source": SOURCE, "images": images.images, "x": X}
+    names = {"source": SOURCE, "images": [image], "x": X}
     exec(block, names)
     np.testing.assert_array_equal(names["outputs"][0], SUMS)
     assert capsys.readouterr().out.endswith(" seconds\n")
