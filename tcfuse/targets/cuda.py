@@ -126,7 +126,7 @@ def _source(
     if not phases:
         raise UnsupportedError("no statement of it ever runs")
     comment = "".join(f"// {line}\n" for line in definition.splitlines())
-    head = f'{comment}\n#include "tcf_device.hpp"\n\nextern __shared__ char tcf_shared[];\n'
+    head = f'{comment}\n#include "tcf_device.hpp"\n\nextern __shared__ __align__(16) char tcf_shared[];\n'
     text = "\n".join([head, *texts])
     if len(text) > MOST_TEXT:
         raise UnsupportedError(f"{len(text) >> 20} MiB of CUDA C are too much for a compiler")

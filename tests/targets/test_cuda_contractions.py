@@ -305,3 +305,10 @@ def test_spills_no_register(name: str) -> None:
     tiled = [r for s, by in images.resources.items() if "_tiled_" in s for r in by.values()]
     assert tiled
     assert max(r.registers for r in tiled) <= 128
+
+
+@pytest.mark.cuda_build
+def test_shared_memory_starts_where_vectors_may() -> None:
+    images = compile_cuda(compiled("matmul").source, ("sm_90",), header=device_header()).images
+    (ptx,) = (image.data.decode() for image in images if image.kind == "ptx")
+    assert ".extern .shared .align 16 .b8 tcf_shared[]" in ptx

@@ -4,7 +4,7 @@
 
 #include "tcf_device.hpp"
 
-extern __shared__ char tcf_shared[];
+extern __shared__ __align__(16) char tcf_shared[];
 
 template <class tcf_index, int TCF_L, int TCF_BYTES>
 TCF_INLINE void k_0_squares_body(const float* __restrict__ T_X, const float* __restrict__ T_Z, const float* __restrict__ T_W, const float* __restrict__ T_B, float* __restrict__ T_Y, char* scratch, int32_t* fault) {

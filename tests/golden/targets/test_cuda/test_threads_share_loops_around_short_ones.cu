@@ -6,7 +6,7 @@
 
 #include "tcf_device.hpp"
 
-extern __shared__ char tcf_shared[];
+extern __shared__ __align__(16) char tcf_shared[];
 
 template <class tcf_index, int TCF_TEAM, int TCF_L, int TCF_G, int TCF_ROWS>
 TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict__ T_G, float* __restrict__ T_Y, char* scratch, int32_t* fault) {
