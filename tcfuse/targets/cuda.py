@@ -126,7 +126,8 @@ def _source(
     if not phases:
         raise UnsupportedError("no statement of it ever runs")
     comment = "".join(f"// {line}\n" for line in definition.splitlines())
-    head = f'{comment}\n#include "tcf_device.hpp"\n\nextern __shared__ __align__(16) char tcf_shared[];\n'
+    shared = "extern __shared__ __align__(16) char tcf_shared[];"
+    head = f'{comment}\n#include "tcf_device.hpp"\n\n{shared}\n'
     text = "\n".join([head, *texts])
     if len(text) > MOST_TEXT:
         raise UnsupportedError(f"{len(text) >> 20} MiB of CUDA C are too much for a compiler")
