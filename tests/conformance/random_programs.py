@@ -35,6 +35,8 @@ from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 from tcfuse.tc.unparse import unparse
 from tests.codegen.conftest import runnable
+from tests.conformance.option_pairs import random_cuda_options, random_options
+from tests.conformance.option_ways import AnyLaunch
 from tests.conformance.program_grammar import Program, random_program
 from tests.targets.emulated import EmulatedKernel, cuda_source, emulated
 from tests.targets.kernels import Compiled
@@ -49,7 +51,7 @@ from tests.targets.language import (
 from tests.targets.programs import random_elements
 from tests.targets.test_cpu import assert_equal
 
-Kernel: TypeAlias = Compiled | EmulatedKernel
+Kernel: TypeAlias = Compiled | EmulatedKernel | AnyLaunch
 Build: TypeAlias = Callable[[Sequence[Ready], Path], Sequence[Kernel]]
 SIZES = ((4, 5), (1, 1), (0, 0), (9, 17), (33, 2), (0, 3), (2, 7), (16, 16))
 TRIALS = 4
@@ -267,6 +269,16 @@ def for_emulator(made: Sequence[Ready], folder: Path) -> list[Kernel]:
     return list(emulated(sources))
 
 
+def for_any_options(made: Sequence[Ready], folder: Path) -> list[Kernel]:
+    """The same with random options, on devices of all kinds, with any launches that may be."""
+    found = []
+    for k, one in enumerate(made):
+        rng = random.Random(str(one.form.definition))
+        options = random_options(rng), random_cuda_options(rng)
+        found.append(cuda_source(one, f"k{k}", options))
+    return [AnyLaunch(kernel) for kernel in emulated(found)]
+
+
 def _reason(error: Exception) -> str:
     """The sentence without what differs between programs."""
     text = error.message if isinstance(error, TcError) else str(error)
@@ -281,6 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--emulate", action="store_true", help="as CUDA in the emulator")
+    parser.add_argument("--options", action="store_true", help="emulated, with random options")
     parser.add_argument("--show", action="store_true", help="print the texts that are refused")
     arguments = parser.parse_args(argv)
     programs = random_programs(arguments.count, arguments.seed)
@@ -291,6 +304,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             level = levels[start // BATCH % len(levels)]
             build = for_emulator if arguments.emulate else for_level(level)
+            build = for_any_options if arguments.options else build
             run(programs[start : start + BATCH], build, Path(folder), summary)
         sys.stdout.write("".join(f"{text}\n" for text in summary.wrong[known:]))
         sys.stdout.write(
