@@ -117,7 +117,25 @@ def _block(node: isl.AstNode, marks: _Marks) -> Block:
         found.extend(_once(tuple(apart), marks))
         apart.clear()
         found.extend(_node(part, marks))
-    return (*found, *_once(tuple(apart), marks))
+    return _joined((*found, *_once(tuple(apart), marks)))
+
+
+def _joined(block: Block) -> Block:
+    """``block`` with one loop for neighbours that are the same loop of one turn.
+
+    isl takes such a loop apart when what is inside has an order; but what is inside shares
+    registers.  Parallel loops are phases, which share none.
+    """
+    found: list[Node] = []
+    for node in block:
+        last = found[-1] if found else None
+        if isinstance(node, Loop) and isinstance(last, Loop) and not node.parallel:
+            one_turn = (node.high - node.low).number == 1
+            if one_turn and node == replace(last, body=node.body):
+                found[-1] = replace(last, body=_joined((*last.body, *node.body)))
+                continue
+        found.append(node)
+    return tuple(found)
 
 
 def _parts_of(node: isl.AstNode) -> list[isl.AstNode]:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from tcfuse.cuda_options import CudaOptions
+from tcfuse.options import MappingOptions
 from tests.conformance.program_grammar import Program
-from tests.conformance.random_programs import Summary, for_emulator, run
+from tests.conformance.random_programs import Summary, run
+from tests.targets.emulated import EmulatedKernel, cuda_source, emulated
+from tests.targets.language import Ready
 
 pytestmark = pytest.mark.compiler
 
 
-def assert_right(folder: Path, *texts: str) -> None:
+def assert_right(folder: Path, *texts: str, options: MappingOptions | None = None) -> None:
     """Programs are equal to the evaluator, and the emulator finds nothing."""
-    found = Summary()
-    run([Program(text, {}, {}) for text in texts], for_emulator, folder, found)
+    found, given = Summary(), (options or MappingOptions(), CudaOptions())
+
+    def build(made: Sequence[Ready], _: Path) -> list[EmulatedKernel]:
+        return emulated([cuda_source(one, f"k{k}", given) for k, one in enumerate(made)])
+
+    run([Program(text, {}, {}) for text in texts], build, folder, found)
     assert not found.wrong, found.wrong[0]
     assert not found.refused
     assert found.equal > 2 * len(texts)
@@ -30,6 +39,14 @@ def test_a_register_of_a_lane_that_is_alone_was_not_declared(tmp_path: Path) -> 
           O(i) = A(0) + T(i) where i in 0:N + 1
         }""",
     )
+
+
+def test_registers_did_not_outlive_the_parts_of_a_loop_over_one_lane(tmp_path: Path) -> None:
+    text = """def f(float(N) A, float(M, N) X) -> (float(N, N) O) {
+      O(i, j) max=! X(s, i) + A(j) + r where i in 0:N, j in 0:N, s in 0:M, r in 0:2
+    }"""
+    tiled = MappingOptions(tile=(1, 1, 64, 2), inner_fusion="min", positive=False)
+    assert_right(tmp_path, text, options=tiled)
 
 
 def test_loops_of_twice_a_size_ran_as_often_as_the_size_squared(tmp_path: Path) -> None:
