@@ -17,11 +17,12 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
@@ -49,6 +50,7 @@ from tcfuse.tc.sema import check
 from tcfuse.types import DType
 from tests.conformance.node_cases import agree, array_of, cases, type_of
 
+T = TypeVar("T")
 FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
 ROUNDING = ("Round", "QuantizeLinear")
 BATCH = 60
@@ -392,7 +394,8 @@ def run_cases(
     for batch in batches(chosen, BATCH):
         ready = []
         for case in batch:
-            if (item := attempt(case, outcome, symbolic=symbolic)) is not None:
+            make = partial(prepare, case, symbolic=symbolic)
+            if (item := attempt(case, outcome, make)) is not None:
                 ready.append(item)
         run_batch(ready, outcome, toolchain)
         if progress:
@@ -409,10 +412,10 @@ def tell(outcome: Outcome, told: int) -> int:
     return len(outcome.failed)
 
 
-def attempt(case: Any, outcome: Outcome, *, symbolic: bool) -> Ready | None:
-    """The case made ready, or ``None`` with the reason noted."""
+def attempt(case: Any, outcome: Outcome, make: Callable[[], T]) -> T | None:
+    """What ``make`` makes of the case, or ``None`` with the reason noted."""
     try:
-        return prepare(case, symbolic=symbolic)
+        return make()
     except (InputError, UnsupportedError) as reason:
         if any(text in str(reason) for text in OUTSIDE):
             outcome.outside[str(reason)] += 1

@@ -10,6 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tcfuse.errors import ToolchainError
@@ -19,8 +20,8 @@ from tcfuse.targets.nvrtc import compile_cuda
 from tcfuse.targets.nvrtc_library import find_nvrtc
 from tcfuse.targets.ptx import Ptx
 from tcfuse.targets.ptx_version import needed
-from tests.conformance.compiled import Outcome, batches, report
-from tests.conformance.emulated import Emulated, Ready, attempt
+from tests.conformance.compiled import Outcome, attempt, batches, report
+from tests.conformance.emulated import Emulated, Ready, prepare
 from tests.conformance.node_cases import cases
 
 BATCH = 12  # cases compiled as one text
@@ -97,7 +98,7 @@ def run_cases(
     """Every case through the compiler and NVRTC, in batches."""
     outcome = Built()
     for batch in batches(chosen, BATCH):
-        made = (attempt(case, outcome, symbolic=symbolic) for case in batch)
+        made = (attempt(c, outcome, partial(prepare, c, symbolic=symbolic)) for c in batch)
         if ready := [item for item in made if item is not None]:
             build(ready, archs, outcome)
         if progress:

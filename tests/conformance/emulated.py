@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,19 @@ import numpy as np
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator import Emulated as Emulation
 from tcfuse.emulator import Program, emulate
-from tcfuse.errors import InputError, ToolchainError, UnsupportedError
+from tcfuse.errors import ToolchainError
 from tcfuse.options import MappingOptions
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
-from tests.conformance.compiled import OUTSIDE, Outcome, Whole, batches, composed_whole, report
+from tests.conformance.compiled import (
+    Outcome,
+    Whole,
+    attempt,
+    batches,
+    composed_whole,
+    report,
+    tell,
+)
 from tests.conformance.node_cases import agree, cases
 from tests.targets.circumstances import Circumstances, without_some_launches
 
@@ -152,30 +161,13 @@ def run_cases(
     for batch in batches(chosen, BATCH):
         ready = []
         for case in batch:
-            if (item := attempt(case, outcome, symbolic=symbolic)) is not None:
+            make = partial(prepare, case, symbolic=symbolic)
+            if (item := attempt(case, outcome, make)) is not None:
                 ready.append(item)
         run_batch(ready, outcome, seed)
         if progress:
-            for name, text in list(outcome.failed.items())[told:]:
-                print(f"FAILED {name}: {text}", file=sys.stderr)  # noqa: T201
-            told = len(outcome.failed)
-            counts = f"{outcome.inside} run, {told} failed, {len(outcome.refused)} refused"
-            print(counts, file=sys.stderr, flush=True)  # noqa: T201
+            told = tell(outcome, told)
     return outcome
-
-
-def attempt(case: Any, outcome: Emulated, *, symbolic: bool) -> Ready | None:
-    """The case made ready, or ``None`` with the reason noted."""
-    try:
-        return prepare(case, symbolic=symbolic)
-    except (InputError, UnsupportedError) as reason:
-        if any(text in str(reason) for text in OUTSIDE):
-            outcome.outside[str(reason)] += 1
-        else:
-            outcome.refused[case.name] = str(reason)
-    except Exception as error:  # one bad case must not hide the others
-        outcome.failed[case.name] = f"{type(error).__name__}: {error}"[:600]
-    return None
 
 
 def part(text: str) -> tuple[int, int]:
