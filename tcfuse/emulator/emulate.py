@@ -84,7 +84,8 @@ def emulate(
         seed: Chooses the order of blocks, warps and lanes.
         program: The compiled kernel, possibly among others; compiled here when not given.
         toolchain: Compiler and cache to compile it with.
-        alignment: Of the addresses of all tensors, in bytes; a power of two up to 256.
+        alignment: Of the addresses of all tensors, in bytes; a power of two up to 256.  What
+            an allocator gives, scratch, has the largest.
         shared_limit: Bytes of shared memory that a block may ask for.
         multiprocessors: Of the device that launches are planned for.
         limit_s: Seconds after which a launch is stopped.
@@ -114,7 +115,9 @@ def emulate(
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
     flags += [0] * len(planned.sizes)
     runs: list[Run] = []
-    with program.launches(args, names, flags, alignment) as launches:
+    tensors = len(inputs) + len(outputs)
+    alignments = [alignment] * tensors + [ALIGNMENT] * (len(args) - tensors)
+    with program.launches(args, names, flags, alignments) as launches:
         for step in planned.steps:
             if all(run.finished for run in runs):
                 runs.append(_launched(launches, step, seed, limit_s))

@@ -104,11 +104,11 @@ class Launches:
         args: Sequence[Argument],
         names: Sequence[str],
         flags: Sequence[int],
-        alignment: int,
+        alignments: Sequence[int],
     ) -> None:
         self._loaded = loaded
         arrays = {i: a for i, a in enumerate(args) if isinstance(a, np.ndarray)}
-        self._memory = DeviceMemory.of(list(arrays.values()), alignment)
+        self._memory = DeviceMemory.of(list(arrays.values()), [alignments[i] for i in arrays])
         pointers = dict(zip(arrays, self._memory.addresses, strict=True))
         self._values = [_value(a, pointers.get(i)) for i, a in enumerate(args)]
         self._flags = [flags[i] for i in arrays]

@@ -28,16 +28,17 @@ class DeviceMemory:
     _offsets: tuple[int, ...]
 
     @classmethod
-    def of(cls, arrays: Sequence[Array], alignment: int = ALIGNMENT) -> DeviceMemory:
+    def of(cls, arrays: Sequence[Array], alignments: Sequence[int]) -> DeviceMemory:
         """Memory that holds the contents of some arrays.
 
         Args:
             arrays: What it holds at first.
-            alignment: The largest power of two that divides the addresses, up to ``ALIGNMENT``.
+            alignments: The largest power of two that divides the address of each, up to
+                ``ALIGNMENT``.
         """
-        offsets, end = [], APART + alignment % ALIGNMENT
-        for array in arrays:
-            offsets.append(end)
+        offsets, end = [], APART
+        for array, alignment in zip(arrays, alignments, strict=True):
+            offsets.append(end + alignment % ALIGNMENT)
             end += -(-array.nbytes // ALIGNMENT) * ALIGNMENT + APART
         memory = np.zeros(end + APART + ALIGNMENT, np.uint8)
         first = -memory.ctypes.data % ALIGNMENT

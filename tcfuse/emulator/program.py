@@ -105,7 +105,7 @@ class Program:
         args: Sequence[Argument],
         names: Sequence[str],
         flags: Sequence[int],
-        alignment: int = ALIGNMENT,
+        alignments: Sequence[int] | None = None,
     ) -> Launches:
         """Launches with the same arguments, which reports call by names.
 
@@ -113,6 +113,8 @@ class Program:
             args: As for ``run``.
             names: Of the arguments.
             flags: Of each, a sum of those in ``native_interface``.
-            alignment: What the addresses of arrays are multiples of, but not of more.
+            alignments: What the addresses of arrays are multiples of, but not of more; as
+                large as may be when not given.
         """
-        return Launches(self._loaded, args, names, flags, alignment)
+        alignments = alignments or [ALIGNMENT] * len(args)
+        return Launches(self._loaded, args, names, flags, alignments)

@@ -149,6 +149,14 @@ def test_tensors_are_aligned_as_the_plan_was_told(compile_cuda, alignment):
         assert str(report).endswith(f"; inside tcf_device.hpp:{lines}")
 
 
+def test_scratch_is_aligned_whatever_tensors_are(compile_cuda):
+    text = TEXT.replace("P[row * pieces + k];", "tcf::load<float, 4>(P)[row * pieces + k];")
+    compile_cuda(text, ("partial_0", "total_1"))
+    done = emulate(kernel(text), [np.ones((4, 2), np.float32)], alignment=4)
+    assert not done.reports
+    np.testing.assert_array_equal(done.outputs[0], [2, 2, 2, 2])
+
+
 def test_one_barrier_that_two_lines_call(compile_cuda):
     """The waiting is done on one line of the device library: the calls are told apart."""
     text = """#include "tcf_device.hpp"
