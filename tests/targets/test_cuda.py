@@ -150,6 +150,20 @@ def test_launches_depend_on_sizes_alone(tile: tuple[int, ...]) -> None:
         assert names <= {"n0", "n1", "n2"}, launch
 
 
+def test_scratch_of_more_than_two_gigabytes_is_addressed_in_64_bits() -> None:
+    text = """def f(float(N, K) X) -> (float(N, K) Y) {
+      T(i, j) = exp(X(i, j)) where i in 0:N, j in 0:K
+      S(j) +=! T(i, j) where i in 0:N, j in 0:K
+      U(i, j) = T(i, j) / S(j) where i in 0:N, j in 0:K
+      V(i) +=! U(i, j) where i in 0:N, j in 0:K
+      Y(i, j) = U(i, j) / V(i) where i in 0:N, j in 0:K
+    }"""
+    places = re.findall(r"\(scratch \+ (.*)\);", cuda_kernel_of(text).source.text)
+    assert len(set(places)) > 1, "several temporaries are kept whole"
+    for place in places:
+        assert not re.search(r"(?<!size_)\b[NK]\b", place), place
+
+
 def test_knobs_say_the_team_and_the_block() -> None:
     kernel = cuda_kernel_of(ROW_SUM, team=8, block=512)
     assert {text.split(", ")[1] for text in instances(kernel)} == {"8"}

@@ -76,7 +76,14 @@ class Kernel:
             lines.add(f"const tcf_index {size} = tcf_index(size_{size}); (void){size};")
         for tensor, offset in self.offsets.items():
             t = self.tensors[tensor]
-            lines.add(f"{t.raw}* __restrict__ {t.name} = ({t.raw}*)(scratch + {offset});")
+            place = f"scratch + {self.in_bytes(offset)}"
+            lines.add(f"{t.raw}* __restrict__ {t.name} = ({t.raw}*)({place});")
+
+    def in_bytes(self, value: Polynomial) -> str:
+        """Bytes as C text, in 64 bits: there are more than elements, which have an index."""
+        for size in self.sizes:
+            value = value.put(size, Polynomial.factor(f"size_{size}"))
+        return str(value)
 
     def entry(self, launch: Launch, template: str, blocks: int = 1) -> str:
         """A ``__global__`` function that runs an instance of a template.

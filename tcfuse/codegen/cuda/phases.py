@@ -219,13 +219,14 @@ class PhaseWriter:
         total = Polynomial()
         for tensor in tensors:
             total = total + rounded_bytes(tensor)
-        start = self.kernel.scratch
+        start, each = map(self.kernel.in_bytes, (self.kernel.scratch, total))
         lines.add(f"char* rows = TCF_ROWS == {int(Rows.SHARED)}")
-        lines.add(f"    ? tcf_shared + team.number() * ({total})")
-        lines.add(f"    : scratch + ({start}) + int64_t(turn) * ({total});")
+        lines.add(f"    ? tcf_shared + team.number() * ({each})")
+        lines.add(f"    : scratch + ({start}) + int64_t(turn) * ({each});")
         at = Polynomial()
         for tensor in tensors:
-            lines.add(f"{tensor.raw}* {tensor.name} = ({tensor.raw}*)(rows + {at});")
+            place = f"rows + {self.kernel.in_bytes(at)}"
+            lines.add(f"{tensor.raw}* {tensor.name} = ({tensor.raw}*)({place});")
             at = at + rounded_bytes(tensor)
 
     def _thread_rows(self, nest: Nest, lines: Lines) -> None:
