@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -255,3 +257,17 @@ def test_the_kernel_cache_tells_options_apart():
     }
     assert "" not in keys
     assert kernels.KIND == "kernels"
+
+
+def test_every_module_loads_without_what_only_gpus_need() -> None:
+    """An installation of ``tcfuse[cpu]`` has neither NVRTC nor pyelftools."""
+    program = """
+import importlib, pkgutil, sys
+for name in ("elftools", "nvidia", "pycuda"):
+    sys.modules[name] = None
+import tcfuse
+for module in pkgutil.walk_packages(tcfuse.__path__, "tcfuse."):
+    if module.name != "tcfuse.__main__":
+        importlib.import_module(module.name)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

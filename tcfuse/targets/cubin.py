@@ -10,12 +10,13 @@ import io
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section, SymbolTableSection
+from typing import TYPE_CHECKING
 
 from tcfuse.errors import ToolchainError
+
+if TYPE_CHECKING:  # only who compiles for GPUs has it
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section
 
 SIZED = 4  # an attribute with a size and as many bytes
 REGISTERS, FRAME = 0x2F, 0x11
@@ -57,8 +58,14 @@ def read_cubin(data: bytes) -> Cubin:
     """Read a cubin.
 
     Raises:
-        ToolchainError: It is none.
+        ToolchainError: It is none, or pyelftools is not installed.
     """
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError:
+        message = "reading code for GPUs needs pyelftools: pip install 'tcfuse[cuda]'"
+        raise ToolchainError(message) from None
     try:
         elf = ELFFile(io.BytesIO(data))
         if elf["e_machine"] != "EM_CUDA":
@@ -90,6 +97,8 @@ def _read(elf: ELFFile) -> Cubin:
 
 def _values(sections: Mapping[str, Section]) -> dict[tuple[str, int], int]:
     """Values of the attributes that are numbers of a symbol, by symbol and attribute."""
+    from elftools.elf.sections import SymbolTableSection
+
     symbols, info = sections.get(".symtab"), sections.get(".nv.info")
     if not isinstance(symbols, SymbolTableSection) or info is None:
         return {}
