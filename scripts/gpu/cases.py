@@ -13,9 +13,6 @@ from scripts.gpu.outcome import Outcome
 from scripts.gpu.subject import Subject, check
 from scripts.gpu.workbench import Settings, Workbench
 from tcfuse.errors import InputError, UnsupportedError
-from tcfuse.graph.boundary import group_of
-from tcfuse.graph.legality import Candidate, may_join
-from tcfuse.graph.load import load_model
 from tcfuse.tc.compose import compose
 from tcfuse.tc.sema import check as checked_def
 
@@ -77,16 +74,9 @@ def subject_of(
     Raises:
         UnsupportedError: A node may not join, or a stage refuses.
     """
-    model = load_model(proto)
-    nodes = tuple(model.graph)
-    if not nodes:
-        raise UnsupportedError("everything is folded")
-    for node in nodes:
-        if not (verdict := may_join(Candidate(node, model.opset_imports))):
-            raise UnsupportedError(f"{node.op_type}: {verdict.reason}")
-    group = group_of(nodes, model.opset_imports)
-    if not group.inputs:
-        raise UnsupportedError("nothing is read")
+    from tests.conformance.compiled import group_of_everything
+
+    model, group = group_of_everything(proto)
     composed = compose(group, model.opset_imports)
     interface = composed.interface
     constants = {

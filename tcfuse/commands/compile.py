@@ -55,6 +55,8 @@ def run(order: Order, mapping: MappingOptions, cuda: CudaOptions) -> int:
         raise OptionError(f"no target {order.target!r}; targets are cpu, cuda")
     if order.emulate and order.target != "cuda":
         raise OptionError("--emulate runs kernels for GPUs; use it with --target cuda")
+    if order.counters and not order.emulate:
+        raise OptionError("--counters counts in the emulator; use it with --emulate")
     sizes = parse_sizes("--size", order.sizes)
     checked = chosen(definitions_of(order.file, sizes, mapping), order.function)
     if not order.quiet:

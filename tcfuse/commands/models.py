@@ -13,6 +13,7 @@ from tcfuse import debug
 from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.cuda_options import CudaOptions
+from tcfuse.errors import OptionError
 from tcfuse.options import MappingOptions
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")]
@@ -145,6 +146,8 @@ def verify(
 ) -> int:
     """Run every kernel of an optimized model against the original operators, here and now."""
     _log(verbose)
+    if counters and not emulate:
+        raise OptionError("--counters counts in the emulator; use it with --emulate")
     if emulate:
         from tcfuse.commands.verify_emulated import run as run_emulated
 

@@ -6,7 +6,7 @@ The text is the same for every x86-64 level; the number of lanes is a macro of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.lower import NestWriter
@@ -14,14 +14,15 @@ from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.plan import plan_kernel
-from tcfuse.mapping.storage import Buffer, Memory
+from tcfuse.mapping.storage import Buffer
 from tcfuse.options import MappingOptions
-from tcfuse.poly.proof import Proof, prove
+from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import Interface, KernelSource, Phase
 from tcfuse.targets.naming import kernel_name, plainly_named
+from tcfuse.targets.proved import proof_of
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface, with_fixed_sizes
 
@@ -67,11 +68,7 @@ def compile_kernel(
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
     plan = plan_kernel(checked, facts, options)
     scop, tree, buffers = plan.scop, plan.tree, plan.buffers
-    cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
-    proof = prove(scop, plan.dependences, tree, reassociate=options.reassociate, cells=cells)
-    ignored = "fixed sizes ignored: fix_sizes is never" if fixed and not sizes else None
-    notes = tuple(note for note in (ignored, plan.scheduled.note) if note)
-    proof = replace(proof, notes=(*proof.notes, *notes))
+    proof = proof_of(plan, options, sizes_ignored=bool(fixed) and not sizes)
     source = _source(
         name, checked, interface, assuming(scop, interface.facts), tree, buffers, options
     )

@@ -7,7 +7,7 @@ is one template a phase, of which every launch is an instance.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 
 from tcfuse.codegen.cuda.kernel import Kernel as Shape
@@ -21,12 +21,13 @@ from tcfuse.mapping.gpu import plan_gpu_kernel
 from tcfuse.mapping.storage import Memory
 from tcfuse.options import MappingOptions
 from tcfuse.poly.polynomial import Polynomial
-from tcfuse.poly.proof import Proof, prove
+from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.targets.base import CudaPhase, CudaSource, Interface
 from tcfuse.targets.naming import kernel_name, plainly_named
+from tcfuse.targets.proved import proof_of
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface, with_fixed_sizes
 
@@ -76,12 +77,7 @@ def compile_kernel(
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
     plan = plan_gpu_kernel(checked, facts, options, cuda)
     buffers = plan.buffers
-    cells = {b.tensor: b.cells for b in buffers.values() if b.memory is not Memory.SHARED}
-    proof = prove(
-        plan.scop, plan.dependences, plan.tree, reassociate=options.reassociate, cells=cells
-    )
-    notes = tuple(note for note in (plan.scheduled.note,) if note)
-    proof = replace(proof, notes=(*proof.notes, *notes))
+    proof = proof_of(plan, options, sizes_ignored=bool(fixed) and not sizes)
     scop = assuming(plan.scop, interface.facts)
     tensors = tensors_of(scop.checked, buffers, Polynomial.factor("TCF_L"))
     scratch, offsets = Polynomial(), {}

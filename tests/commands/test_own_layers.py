@@ -307,6 +307,7 @@ def test_compile_writes_a_file_and_emulates(tcfuse: Call, layers: Path):
     [
         (("--target", "tpu"), "no target 'tpu'; targets are cpu, cuda"),
         (("--target", "cpu", "--emulate"), "--emulate runs kernels for GPUs"),
+        (("--counters",), "--counters counts in the emulator"),
         (("--emulate",), "say how large what is emulated is, for example --size"),
         (("--cuda-team", "3"), "0 or a power of two up to 1024"),
     ],

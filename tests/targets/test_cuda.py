@@ -5,10 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
 from tcfuse.options import MappingOptions
+from tcfuse.targets.cuda import compile_kernel
 from tests.poly.definitions import ALL, COLUMN_SUM, LAYER_NORM, ROW_SUM
 from tests.targets.cuda_kernels import cuda_kernel_of, instances, plain_text
+from tests.targets.kernels import checked_of, interface_of
 
 Golden = Callable[[object, str], None]
 SOFTMAX = """def softmax(float(n0, n1) X) -> (float(n0, n1) Y) {
@@ -182,6 +185,13 @@ def test_functions_have_no_more_parameters_than_cuda_has() -> None:
     body = " + ".join(f"X{k}(i)" for k in range(600))
     with pytest.raises(UnsupportedError, match="parameters are more than CUDA has"):
         cuda_kernel_of(f"def many({many}) -> (float(8) Y) {{ Y(i) = {body} }}")
+
+
+def test_the_proof_says_that_sizes_were_ignored() -> None:
+    checked = checked_of(SOFTMAX)
+    never = MappingOptions(fix_sizes="never")
+    made = compile_kernel(checked, interface_of(checked), "k", never, CudaOptions(), {"n0": 4})
+    assert "fixed sizes ignored: fix_sizes is never" in str(made.proof)
 
 
 def test_equal_definitions_give_equal_text() -> None:

@@ -80,7 +80,7 @@ class Needs:
         private: Rows that registers can hold.
         row_bytes: Of all rows of a team, were they in memory; 0 when it has none.
         memory: Whether some row must be in memory.
-        elements: Of the largest tensor.
+        elements: Of each tensor in memory.
     """
 
     private: int
