@@ -1,7 +1,10 @@
 """ONNX's node cases through the whole compiler: fused, built, and run by ONNX Runtime.
 
-``python -m tests.conformance.compiled --all`` runs every case whose nodes ``op_library``
-defines; ``--symbolic`` gives sizes names first (equal sizes equal names).
+``python -m tests.conformance.compiled --all`` runs every case; ``--symbolic`` gives sizes names
+first (equal sizes equal names).  A case is *inside* when all its nodes are in one kernel, so
+that ONNX Runtime runs nothing else.  What decides loops (axes, target shapes) is made a
+constant of its value in the case's first data set.
+
 Many cases share one library, and a process that crashes costs only the case that crashed it.
 """
 
@@ -83,9 +86,14 @@ class Ready:
 
 @dataclass
 class Outcome:
-    """What became of the cases so far."""
+    """What became of the cases so far.
 
-    outside: Counter[str] = field(default_factory=Counter)
+    Attributes:
+        outside: Why cases are not for the operator library: what they need has no definition.
+        refused: Why other cases got no kernel.
+    """
+
+    outside: dict[str, str] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     equal: list[str] = field(default_factory=list)
@@ -98,9 +106,10 @@ class Outcome:
     def summary(self) -> str:
         """Failures, then refusals by reason, then the totals in the last line."""
         lines = [f"FAILED {name}: {text}" for name, text in self.failed.items()]
-        reasons = Counter(self.refused.values())
-        lines += [f"refused {n}: {reason}" for reason, n in reasons.most_common()]
-        total = self.inside + len(self.refused)
+        for word, reasons in (("outside", self.outside), ("refused", self.refused)):
+            counted = Counter(reasons.values()).most_common()
+            lines += [f"{word} {n}: {reason}" for reason, n in counted]
+        total = self.inside + len(self.refused) + len(self.outside)
         lines.append(f"inside {self.inside}, equal {len(self.equal)}, of {total}")
         return "\n".join(lines)
 
@@ -418,7 +427,7 @@ def attempt(case: Any, outcome: Outcome, make: Callable[[], T]) -> T | None:
         return make()
     except (InputError, UnsupportedError) as reason:
         if any(text in str(reason) for text in OUTSIDE):
-            outcome.outside[str(reason)] += 1
+            outcome.outside[case.name] = str(reason)
         else:
             outcome.refused[case.name] = str(reason)
     except Exception as error:  # one bad case must not hide the others
@@ -436,7 +445,7 @@ def batches(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
 def report(outcome: Outcome, *, refusals: bool) -> int:
     """Print what became of some cases; the exit status says whether all were equal."""
     if refusals:
-        for name, reason in outcome.refused.items():
+        for name, reason in (outcome.outside | outcome.refused).items():
             print(f"  {name}: {reason}")  # noqa: T201
     print(outcome.summary())  # noqa: T201
     return int(bool(outcome.failed))
@@ -455,7 +464,7 @@ def main() -> int:
     if arguments.job is not None:
         run_job(arguments.job)
         return 0
-    chosen = [case for case in cases([]) if arguments.only in case.name]
+    chosen = [case for case in cases() if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)

@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--arch", default="sm_80", help="GPUs to compile for")
     arguments = parser.parse_args()
-    chosen = [case for case in cases([]) if arguments.only in case.name]
+    chosen = [case for case in cases() if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     archs = parse_archs(arguments.arch, find_nvrtc().archs)

@@ -193,7 +193,7 @@ def main() -> int:
     parser.add_argument("--slice", type=part, default=(1, 1), metavar="K/N", help="one part")
     parser.add_argument("--seed", type=int, default=0, help="draws what kernels meet")
     arguments = parser.parse_args()
-    chosen = [case for case in cases([]) if arguments.only in case.name]
+    chosen = [case for case in cases() if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     first, parts = arguments.slice

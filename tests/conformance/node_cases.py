@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import warnings
-from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
-from onnx.backend.test.case import node as node_cases
+from onnx.backend.test.loader import load_node_model_tests
 
-from tcfuse import opdef
 from tcfuse.errors import UnsupportedError
 from tcfuse.types import DType, TensorType
 
@@ -82,30 +79,9 @@ def assert_integers_close(
         assert np.max(np.abs(got - want), initial=0) <= atol
 
 
-def hopeless(module: str) -> bool:
-    """Whether a module makes cases of one operator that has no definition and no body.
-
-    They could only be refused, and making those of the pools takes seconds.
-    """
-    names = {schema.name for schema in onnx.defs.get_all_schemas() if not schema.domain}
-    op_type = next((name for name in names if name.lower() == module), None)
-    if op_type is None or any(d.op_type == op_type for d in opdef.registered()):
-        return False
-    schema = onnx.defs.get_schema(op_type)
-    return not (schema.has_function or schema.has_context_dependent_function)
-
-
-def cases(skipped: list[str]) -> Iterator[Any]:
-    """ONNX's cases, made without the warnings NumPy has about overflows in them.
-
-    Args:
-        skipped: Receives the modules whose cases are not made.
-    """
+@cache
+def cases() -> tuple[Any, ...]:
+    """Every node case, made without the warnings NumPy has about overflows in them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(node_cases.__path__):
-            if hopeless(module.name):
-                skipped.append(module.name)
-            else:
-                importlib.import_module(f"{node_cases.__name__}.{module.name}")
-        yield from node_cases._NodeTestCases
+        return tuple(load_node_model_tests())

@@ -21,7 +21,7 @@ KNOWN_REFUSALS = (
 @pytest.fixture(scope="module")
 def outcome(request: pytest.FixtureRequest) -> Outcome:
     every = 1 if request.config.getoption("--all-cases") else EVERY
-    return run_cases(list(cases([]))[::every])
+    return run_cases(cases()[::every])
 
 
 @pytest.mark.timeout(1800)

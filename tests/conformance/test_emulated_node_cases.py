@@ -31,7 +31,7 @@ def outcome(request: pytest.FixtureRequest) -> Emulated:
     if request.config.getoption("--all-cases"):
         every = 1
     symbolic, seed = request.param != "known", int(request.param == "drawn")
-    return run_cases(list(cases([]))[3 + seed :: every], symbolic=symbolic, seed=seed)
+    return run_cases(cases()[3 + seed :: every], symbolic=symbolic, seed=seed)
 
 
 @pytest.mark.timeout(3600)

@@ -7,6 +7,7 @@ each node runs by its definition.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,7 +67,6 @@ class Tally:
     passed: Counter[str] = field(default_factory=Counter)
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     refused: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    skipped: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
         """One line of counts, then one for each kind of reason to refuse."""
@@ -80,7 +80,6 @@ class Tally:
             )
         total = sum(map(len, self.refused.values()))
         lines = [f"ONNX node cases: {counts}, {total} refused"]
-        lines.append(f"  no definition, cases not even made: {', '.join(self.skipped)}")
         return "\n".join(lines + [f"  {kind}: {', '.join(k)}" for kind, k in kinds.items()])
 
 
@@ -91,7 +90,9 @@ def types_between(
     if len(model.graph.node) == 1:
         return {}
     feeds = {i.name: given[i.name] for i in model.graph.input if i.name in given}
-    values = ReferenceEvaluator(model).run(None, feeds, intermediate=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it divides by zero where a case means it to
+        values = ReferenceEvaluator(model).run(None, feeds, intermediate=True)
     return {n: type_of(a) for n, a in values.items() if isinstance(a, np.ndarray | np.generic)}
 
 
@@ -195,7 +196,7 @@ def family_of(model: onnx.ModelProto) -> str:
 @pytest.fixture(scope="module")
 def tally() -> Tally:
     result = Tally()
-    for case in cases(result.skipped):
+    for case in cases():
         model = case.model
         if model is None or not model.graph.node:
             result.refused["not a model"].append(case.name)
