@@ -63,11 +63,14 @@ def ops(
     new: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the stub of a new definition.")
     ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the page of the documentation.")
+    ] = False,
 ) -> int:
-    """List every ONNX operator that can be fused: name, first opset, kind."""
+    """List every operator that can be fused: opsets, element types, ONNX's cases passed."""
     from tcfuse.commands.ops import run
 
-    return run(new)
+    return run(new, markdown=markdown)
 
 
 @cache.command("info", epilog=examples("tcfuse cache info"))

@@ -459,15 +459,22 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
+    parser.add_argument("--record", action="store_true", help="write what tcfuse ops shows")
     parser.add_argument("--job", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.job is not None:
         run_job(arguments.job)
         return 0
+    if arguments.record and not arguments.all:
+        parser.error("--record needs --all")
     chosen = [case for case in cases() if arguments.only in case.name]
     if not (arguments.all or arguments.only):
         chosen = chosen[:: arguments.every]
     outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
+    if arguments.record:
+        from tests.conformance.taken import write
+
+        write(chosen, set(outcome.equal))
     return report(outcome, refusals=arguments.refusals)
 
 
