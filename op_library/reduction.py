@@ -83,7 +83,7 @@ def lower(call: OpCall, row: Row, axes: tuple[int, ...] | None) -> str:
 
 def divisor(rows: Rows) -> str:
     """The number of points of a row, or 1: the mean of nothing is 0, as in ONNX Runtime."""
-    known = all(isinstance(size, int) for _, size in rows.reduced)
+    known = all(isinstance(size, int) and size > 0 for _, size in rows.reduced)
     return rows.count if known else f"max({rows.count}, 1)"
 
 

@@ -61,7 +61,8 @@ class RowCopies:
         return {
             source
             for copy, source in self.sources.items()
-            if buffers[copy].memory is Memory.SHARED
+            if copy not in buffers  # it has no elements
+            or buffers[copy].memory is Memory.SHARED
             or (buffers[copy].memory is Memory.ROW and not self._fits(buffers[copy]))
         }
 

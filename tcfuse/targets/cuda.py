@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from tcfuse.codegen.cuda.kernel import Kernel as Shape
+from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.codegen.cuda.nest import phases_of
 from tcfuse.codegen.cuda.phases import PhaseWriter
 from tcfuse.codegen.from_isl import nests
@@ -119,8 +120,10 @@ def _source(
         texts.append(phase.text)
         phases.append(CudaPhase(phase.launches))
         rows.append(needed)
-    if not phases:
-        raise UnsupportedError("no statement of it ever runs")
+    if not phases:  # all that is returned has no elements
+        launch = Launch(f"{shape.name}_0", "0", 32)
+        texts.append(shape.idle(launch))
+        phases.append(CudaPhase((launch,)))
     comment = "".join(f"// {line}\n" for line in definition.splitlines())
     shared = "extern __shared__ __align__(16) char tcf_shared[];"
     head = f'{comment}\n#include "tcf_device.hpp"\n\n{shared}\n'

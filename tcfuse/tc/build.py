@@ -78,7 +78,7 @@ class _Builder:
         group, names = self.group, self.names
         for value in group.inputs:
             user = next(node for node in group.nodes if value in node.inputs)
-            self.tensors[names[value]] = self._non_empty(self._type(value, user), user)
+            self.tensors[names[value]] = self._type(value, user)
         for position, node in enumerate(group.nodes):
             try:
                 self._add(position, node)
@@ -151,14 +151,8 @@ class _Builder:
         if type_ is None:
             return None
         name = self.names.setdefault(value, f"t{len(self.tensors)}")
-        self.tensors[name] = self._non_empty(type_, node)
+        self.tensors[name] = type_
         return name
-
-    @staticmethod
-    def _non_empty(type_: TensorType, node: ir.Node) -> TensorType:
-        if 0 in type_.shape:
-            raise ComposeError(f"{node.op_type} has an operand without elements", node)
-        return type_
 
     def _name(self, value: ir.Value, node: ir.Node) -> str:
         name = self.names.get(value)

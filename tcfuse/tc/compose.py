@@ -20,6 +20,7 @@ from tcfuse.tc.build import Built, ComposeError, build
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.coalesce import coalesce
 from tcfuse.tc.draft import Draft
+from tcfuse.tc.emptiness import read_nothing
 from tcfuse.tc.finish import finish
 from tcfuse.tc.inline import inline
 from tcfuse.tc.lexer import KEYWORDS
@@ -77,7 +78,8 @@ def compose(
 def normalize(built: Built, numerics: str = "default") -> Draft:
     """The group's draft without views, with few statements and few dimensions."""
     pool, sizes = built.pool, built.sizes
-    draft = coalesce(drop_units(_with_wide_sums(built.draft), pool), pool, sizes)
+    draft = read_nothing(_with_wide_sums(built.draft), pool)
+    draft = coalesce(drop_units(draft, pool), pool, sizes)
     draft = drop_units(solve_views(draft, pool, sizes), pool)
     draft = replace(draft, body=tuple(canonical_indices(s, pool) for s in draft.body))
     draft = inline(draft, pool, numerics)

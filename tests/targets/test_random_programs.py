@@ -29,7 +29,7 @@ pytestmark = pytest.mark.compiler
 SIZES = ((4, 5), (5, 3), (1, 1), (0, 0), (9, 17), (2, 7))
 BATCH = 200
 LARGEST = 1e30
-NEVER_RUN = ("there are no sizes for which", "no statement of it ever runs")
+NEVER_RUN = "there are no sizes for which"
 
 
 def texts(count: int) -> list[str]:

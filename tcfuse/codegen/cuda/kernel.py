@@ -85,6 +85,10 @@ class Kernel:
             value = value.put(size, Polynomial.factor(f"size_{size}"))
         return str(value)
 
+    def idle(self, launch: Launch) -> str:
+        """A ``__global__`` function that does nothing."""
+        return f"TCF_LAUNCH({launch.block}) {launch.symbol}({self.signature}) {{}}\n"
+
     def entry(self, launch: Launch, template: str, blocks: int = 1) -> str:
         """A ``__global__`` function that runs an instance of a template.
 
