@@ -28,6 +28,14 @@ VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsq
 PARTIAL = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
 """Operators that read no more of their first input than they write."""
 
+CONTRACTIONS = frozenset(
+    {
+        *("Conv", "ConvInteger", "ConvTranspose", "Einsum", "FusedConv", "FusedGemm"),
+        *("FusedMatMul", "Gemm", "MatMul", "MatMulInteger", "QLinearConv", "QLinearMatMul"),
+    }
+)
+"""Operators whose multiplications are counted."""
+
 OPERATIONS: Mapping[str, float] = {
     "Acos": 20, "Acosh": 20, "Asin": 20, "Asinh": 20, "Atan": 16, "Atanh": 20,
     "Celu": 14, "Cos": 14, "Cosh": 16, "Div": 8, "Elu": 14, "Erf": 14, "Exp": 12,
@@ -197,10 +205,47 @@ def _read_bytes(
     return sum(touched.values())
 
 
+def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
+    """Products that a contraction sums; for one that is not in the table, at most so many.
+
+    No output element of a contraction of two operands depends on more than all of the larger.
+    """
+    counts = [1 if v is None else elements(v, sizes) for v in node.inputs]
+    made = max((elements(v, sizes) for v in node.outputs), default=0)
+    match node.op_type:
+        case "MatMul" | "MatMulInteger" | "QLinearMatMul" | "FusedMatMul":
+            return made * _length(node.inputs[0], -1, sizes)
+        case "Gemm" | "FusedGemm":
+            return made * counts[0] // max(_length(node.outputs[0], 0, sizes), 1)
+        case "Conv" | "ConvInteger" | "FusedConv":
+            return made * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
+        case "QLinearConv":
+            return made * counts[3] // max(_length(node.inputs[3], 0, sizes), 1)
+        case "ConvTranspose":
+            return counts[0] * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
+        case "Einsum":
+            return math.prod(counts)
+        case _:
+            return made * max(counts, default=1)
+
+
+def _length(value: ir.Value | None, axis: int, sizes: Mapping[str, int] | None) -> int:
+    """The size of a value along an axis; 1 when it is unknown."""
+    shape = None if value is None else dims(value)
+    if not shape:
+        return 1
+    size = shape[axis]
+    return (
+        size if isinstance(size, int) else _number(size, tuple(sorted((sizes or {}).items())))
+    )
+
+
 def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of ``node``: on its largest operand, since it may reduce."""
     if node.op_type in VIEWS:
         return 0
+    if node.op_type in CONTRACTIONS:
+        return multiply_adds(node, sizes)
     read = () if node.op_type in PARTIAL else node.inputs
     values = [v for v in (*read, *node.outputs) if v is not None]
     largest = max((elements(value, sizes) for value in values), default=0)

@@ -18,7 +18,7 @@ from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
 from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
 from tcfuse.graph.regions import bodies, grow, node_graph, topological
 from tcfuse.graph.shape_math import shape_arithmetic
-from tcfuse.graph.worth import Pruner
+from tcfuse.graph.worth import Pruner, may_leave_native
 
 __all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "split"]
 
@@ -40,6 +40,7 @@ def fuse(
     sizes, folded = shape_arithmetic(order), constant_nodes(order)
     for node in order:
         verdict = may_join(Candidate(node, opsets, node in sizes, node in folded))
+        verdict = may_leave_native(node, opsets) if verdict else verdict
         if not verdict:
             reasons[node] = verdict.reason or ""
     members = {node for node in order if node not in reasons}

@@ -34,26 +34,6 @@ STANDARD_DOMAINS = ("", "ai.onnx")
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators that run graphs of their own."""
 
-CONTRACTIONS = frozenset(
-    {
-        "Attention",
-        "Conv",
-        "ConvInteger",
-        "ConvTranspose",
-        "DeformConv",
-        "Einsum",
-        "GRU",
-        "Gemm",
-        "LSTM",
-        "MatMul",
-        "MatMulInteger",
-        "QLinearConv",
-        "QLinearMatMul",
-        "RNN",
-    }
-)
-"""Operators that spend their time multiplying matrices."""
-
 RANDOM = frozenset(
     {
         "Bernoulli",
@@ -213,14 +193,6 @@ def has_definition(candidate: Candidate) -> Verdict:
     return ALLOWED
 
 
-def not_a_contraction(candidate: Candidate) -> Verdict:
-    """Matrix products and convolutions stay with ONNX Runtime's tuned kernels."""
-    name, domain = candidate.node.op_type, candidate.node.domain
-    if name in CONTRACTIONS and domain in STANDARD_DOMAINS:
-        return Verdict(f"{name} is left to ONNX Runtime's own kernel")
-    return ALLOWED
-
-
 def not_shape_arithmetic(candidate: Candidate) -> Verdict:
     """A handful of sizes: ONNX Runtime folds or computes them in no time."""
     return Verdict("shape arithmetic") if candidate.is_shape_arithmetic else ALLOWED
@@ -274,7 +246,6 @@ NODE_RULES: tuple[NodeRule, ...] = (
     not_control_flow,
     not_training,
     not_folded,
-    not_a_contraction,
     has_definition,
     not_shape_arithmetic,
     static_inputs_are_constant,

@@ -282,6 +282,8 @@ def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Ver
     for name, pattern in PATTERNS:
         if count == pattern and _is_closed(nodes, around):
             return Verdict(f"ONNX Runtime fuses this into {name}")
+    if is_one_anchor(nodes, around):
+        return Verdict(f"ONNX Runtime fuses this into one {nodes[0].op_type}")
     middle = set(count) - {"DequantizeLinear", "QuantizeLinear"}
     if (
         count["QuantizeLinear"] == 1
@@ -290,6 +292,17 @@ def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Ver
     ):
         return Verdict(f"ONNX Runtime runs {min(middle, default='this')} on 8-bit integers")
     return ALLOWED
+
+
+def is_one_anchor(nodes: Sequence[ir.Node], around: Surroundings) -> bool:
+    """Whether all nodes but the first are merged into it, a convolution or matrix product."""
+    absorbed: Absorbed = {}
+    for node in nodes[1:]:
+        after = epilogue(node, absorbed, around)
+        if after is None:
+            return False
+        absorbed[node] = after[0]
+    return len(nodes) > 1
 
 
 def _is_closed(nodes: Sequence[ir.Node], around: Surroundings) -> bool:

@@ -1,10 +1,11 @@
 """Which legal regions are worth a kernel.
 
-A region loses nodes at its border first: views, which cost nothing outside; copies that would
-only grow the kernel; and nodes that ONNX Runtime merges into a neighbour that stays with it.
-Taking away a node that nothing in the region precedes, or nothing follows, keeps the rest
-convex.  What is left is kept when it is more than one cheap node, is not what ONNX Runtime
-makes one kernel of anyway, and is expected to be faster.
+Contractions join only when they are small (``may_leave_native``).  A region then loses nodes
+at its border: views, which cost nothing outside; copies that would only grow the kernel; and
+nodes that ONNX Runtime merges into a neighbour that stays with it.  Taking away a node that
+nothing in the region precedes, or nothing follows, keeps the rest convex.  What is left is kept
+when it is more than one cheap node, is not what ONNX Runtime makes one kernel of anyway, and is
+expected to be faster.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ import onnx_ir as ir
 
 from tcfuse.graph import native
 from tcfuse.graph.boundary import components, group_of
-from tcfuse.graph.cost import elements, estimate, n_bytes, node_us
+from tcfuse.graph.cost import elements, estimate, multiply_adds, n_bytes, node_us
 from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
+from tcfuse.graph.shapes import dims
 from tcfuse.opdef import Kind
 
 MIN_SPEEDUP = 1.05
@@ -27,8 +29,27 @@ MIN_SPEEDUP = 1.05
 MIN_GAIN_US = 0.2
 """Expected gain below which it drowns in the cost of calling a custom operator."""
 
+MOST_PRODUCTS = 4096
+"""Multiply-adds up to which a contraction is taken from ONNX Runtime: they take less time than
+the call of its kernel does (0.1 to 1 us), whose tiles such sizes do not fill."""
+
 FOREIGN_BYTES = 4
 """A movement at the border goes when it moves this many times what it shares with the rest."""
+
+
+def may_leave_native(node: ir.Node, opsets: Mapping[str, int]) -> Verdict:
+    """Whether a legal node may be taken from ONNX Runtime at all.
+
+    Contractions stay with its tuned kernels; only those whose few multiply-adds cost less than
+    the call join a region.
+    """
+    if definition_of(node, opsets).kind is not Kind.CONTRACTION:
+        return ALLOWED
+    shapes = [dims(v) for v in (*node.inputs, *node.outputs) if v is not None]
+    is_static = all(s is not None and all(isinstance(d, int) for d in s) for s in shapes)
+    if is_static and multiply_adds(node) <= MOST_PRODUCTS:
+        return ALLOWED
+    return Verdict(f"{node.op_type} is left to ONNX Runtime's own kernel")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

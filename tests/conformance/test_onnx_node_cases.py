@@ -44,6 +44,9 @@ MINIMUM = {
     "padding": 6,
     "quantization": 10,
     "view": 33,
+    "matmul": 18,
+    "convolution": 17,
+    "einsum": 9,
     "expanded": 150,
 }
 # Everything else that a definition refuses among these cases would be news.

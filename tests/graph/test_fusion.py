@@ -300,3 +300,26 @@ def test_a_chain_of_three_thousand_is_fast_and_cut_evenly():
     assert time.process_time() - begin < 10
     assert sum(len(g.nodes) for g in found.groups) == 3002
     assert max(len(g.nodes) for g in found.groups) == 192
+
+
+def test_a_small_contraction_joins_and_a_large_one_stays():
+    body = "a = Exp(x) b = MatMul(a, w) c = Tanh(b) y = MatMul(c, v)"
+    inputs = "float[4, 16] x, float[16, 32] w, float[32, 64] v"
+    found = plan(body, inputs=inputs, outputs="float[4, 64] y")
+    assert groups(found) == ["Exp MatMul Tanh"]
+    assert reasons(found) == {"MatMul": "MatMul is left to ONNX Runtime's own kernel"}
+
+
+def test_a_contraction_of_unknown_size_stays():
+    body = "a = Exp(x) y = MatMul(a, w)"
+    found = plan(body, inputs="float[N, 2] x, float[2, 2] w", outputs="float[N, 2] y")
+    assert reasons(found)["MatMul"] == "MatMul is left to ONNX Runtime's own kernel"
+
+
+def test_a_contraction_with_what_onnx_runtime_merges_into_it_is_no_region():
+    found = plan(
+        "a = Gemm(x, w) y = Relu(a)",
+        inputs="float[2, 8] x, float[8, 8] w",
+        outputs="float[2, 8] y",
+    )
+    assert reasons(found)["Relu"] == "ONNX Runtime fuses this into one Gemm"
