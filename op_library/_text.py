@@ -122,7 +122,7 @@ def select(condition: str, then: str, otherwise: str) -> str:
 
 def widened(dtype: DType, value: str) -> str:
     """``value`` in the type arithmetic runs in, so that a temporary of it does not round."""
-    return f"{dtype.compute.tc}({value})" if dtype.is_half else value
+    return f"{dtype.compute.tc}({value})" if dtype.is_storage else value
 
 
 def broadcast(type_: TensorType, onto: Loops) -> tuple[str, ...]:

@@ -37,6 +37,11 @@ class DType(Enum):
     BFLOAT16 = ("bfloat16", np.dtype(ml_dtypes.bfloat16), 16)
     FLOAT32 = ("float", np.dtype(np.float32), 1)
     FLOAT64 = ("double", np.dtype(np.float64), 11)
+    FLOAT8E4M3FN = ("float8e4m3fn", np.dtype(ml_dtypes.float8_e4m3fn), 17)
+    FLOAT8E4M3FNUZ = ("float8e4m3fnuz", np.dtype(ml_dtypes.float8_e4m3fnuz), 18)
+    FLOAT8E5M2 = ("float8e5m2", np.dtype(ml_dtypes.float8_e5m2), 19)
+    FLOAT8E5M2FNUZ = ("float8e5m2fnuz", np.dtype(ml_dtypes.float8_e5m2fnuz), 20)
+    FLOAT8E8M0 = ("float8e8m0", np.dtype(ml_dtypes.float8_e8m0fnu), 24)
 
     def __init__(self, tc: str, numpy: np.dtype, onnx: int) -> None:
         self.tc, self.numpy, self.onnx = tc, numpy, onnx
@@ -48,13 +53,18 @@ class DType(Enum):
 
     @property
     def is_float(self) -> bool:
-        """Whether values are floating point, 16-bit ones included."""
-        return self in (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32, DType.FLOAT64)
+        """Whether values are floating point, short ones included."""
+        return self is DType.FLOAT64 or "float" in self.tc
 
     @property
     def is_half(self) -> bool:
-        """Whether this is a 16-bit storage type whose arithmetic runs in float32."""
+        """Whether this is a float of 16 bits."""
         return self in (DType.FLOAT16, DType.BFLOAT16)
+
+    @property
+    def is_storage(self) -> bool:
+        """Whether this is only stored: arithmetic runs in another type."""
+        return self.compute is not self
 
     @property
     def is_signed(self) -> bool:
@@ -62,9 +72,22 @@ class DType(Enum):
         return self.is_float or self.tc.startswith("int")
 
     @property
+    def limits(self) -> tuple[int, int] | tuple[float, float]:
+        """The least and the largest value; of a float, those that are finite."""
+        if self.is_float:
+            return float(self.finfo.min), float(self.finfo.max)
+        integers = np.iinfo(self.numpy)
+        return int(integers.min), int(integers.max)
+
+    @property
+    def finfo(self) -> Any:
+        """The machine limits of a float, as NumPy has them."""
+        return ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]
+
+    @property
     def compute(self) -> DType:
-        """The type arithmetic on this type runs in: float32 for 16-bit floats."""
-        return DType.FLOAT32 if self.is_half else self
+        """The type arithmetic on this type runs in: float32 for shorter floats."""
+        return DType.FLOAT32 if self.is_float and self.bytes < 4 else self
 
     @classmethod
     def from_onnx(cls, number: int) -> DType | None:

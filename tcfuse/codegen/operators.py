@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcfuse.codegen.storage import rounded
 from tcfuse.codegen.values import Value, converted, plain, spread
 from tcfuse.tc.ast import Binary, Call, Cast, Expr, Select, Unary
 from tcfuse.tc.builtins import BUILTINS
@@ -99,12 +100,7 @@ class Operators:
         return self._result(f"tcf::exp_bounded({argument})", kind, (operand,))
 
     def _cast(self, dtype: DType, operand: Value) -> Value:
-        text = converted(operand, dtype)
-        if dtype is DType.FLOAT16:
-            text = f"tcf::round_half({text})"
-        elif dtype is DType.BFLOAT16:
-            text = f"tcf::round_bfloat({text})"
-        return Value(text, dtype, operand.varying)
+        return Value(rounded(dtype, converted(operand, dtype)), dtype, operand.varying)
 
     def _select(self, kind: Type, operands: tuple[Value, ...]) -> Value:
         condition, then, otherwise = operands

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tcfuse.codegen import storage
 from tcfuse.codegen.values import C_TYPES, RAW_TYPES
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.storage import Buffer, Memory
@@ -50,37 +51,15 @@ class Tensor:
 
     def decoded(self, text: str) -> str:
         """A raw element, or a vector of them, as a value."""
-        match self.dtype:
-            case DType.BOOL:
-                return f"tcf::to_mask({text})"
-            case DType.FLOAT16:
-                return f"tcf::from_half({text})"
-            case DType.BFLOAT16:
-                return f"tcf::from_bfloat({text})"
-            case _:
-                return text
+        return storage.decoded(self.dtype, text)
 
     def encoded(self, text: str) -> str:
         """A value as what is stored."""
-        match self.dtype:
-            case DType.BOOL:
-                return f"tcf::from_mask<uint8_t>({text})"
-            case DType.FLOAT16:
-                return f"tcf::to_half({text})"
-            case DType.BFLOAT16:
-                return f"tcf::cast<uint16_t>(tcf::bfloat_bits({text}) >> 16)"
-            case _:
-                return text
+        return storage.encoded(self.dtype, text)
 
     def rounded(self, text: str) -> str:
         """A value as it would come back after being stored."""
-        match self.dtype:
-            case DType.FLOAT16:
-                return f"tcf::round_half({text})"
-            case DType.BFLOAT16:
-                return f"tcf::round_bfloat({text})"
-            case _:
-                return text
+        return storage.rounded(self.dtype, text)
 
 
 def tensors_of(

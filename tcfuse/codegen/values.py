@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tcfuse.codegen.storage import FORMATS
 from tcfuse.tc.typing import Type, resolve
 from tcfuse.types import DType
 
@@ -24,12 +25,14 @@ C_TYPES = {
     DType.BFLOAT16: "float",
     DType.FLOAT32: "float",
     DType.FLOAT64: "double",
+    **dict.fromkeys(FORMATS, "float"),
 }
 RAW_TYPES = {
     **C_TYPES,
     DType.BOOL: "uint8_t",
     DType.FLOAT16: "uint16_t",
     DType.BFLOAT16: "uint16_t",
+    **dict.fromkeys(FORMATS, "uint8_t"),
 }
 
 
@@ -39,7 +42,7 @@ class Value:
 
     Attributes:
         text: The expression, safe as an operand.
-        type: Its type; 16-bit floats are held as ``float``.
+        type: Its type; short floats are held as ``float``.
         varying: Whether each lane has its own value.
         literal: The number, for literals.
     """

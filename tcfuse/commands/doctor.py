@@ -101,7 +101,8 @@ def _end_to_end() -> str:
     import numpy as np
     import onnx_ir as ir
 
-    from tcfuse.ort.inference import open_session, run
+    from tcfuse.ort.arrays import run
+    from tcfuse.ort.inference import open_session
     from tcfuse.pipeline import optimize
 
     x = ir.val("x", ir.DataType.FLOAT, ["N", 8])

@@ -28,7 +28,7 @@ from tcfuse.types import Size, TensorType
 
 
 def with_accumulators(checked: CheckedDef) -> CheckedDef:
-    """``checked`` with a temporary for each reduction into a returned or 16-bit tensor."""
+    """``checked`` with a temporary for each reduction into a returned or a short tensor."""
     returned = set(checked.outputs)
     names: dict[str, str] = {}
     types = dict(checked.tensors)
@@ -36,7 +36,7 @@ def with_accumulators(checked: CheckedDef) -> CheckedDef:
         target = item.comprehension.tensor
         kind = types[target]
         if item.comprehension.assign.is_reduction and (
-            target in returned or kind.dtype.is_half
+            target in returned or kind.dtype.is_storage
         ):
             names[target] = names.get(target) or free_name(
                 f"{target}_acc", {*types, *names.values()}
@@ -88,7 +88,7 @@ def _renamed(
             return node
         renamed = replace(node, tensor=names[node.tensor])
         dtype = types[node.tensor].dtype
-        return Cast(dtype, renamed) if dtype.is_half else renamed
+        return Cast(dtype, renamed) if dtype.is_storage else renamed
 
     written = item.comprehension
     changed = replace(

@@ -2,7 +2,8 @@
 
 The rule: never further from float64 than twice the original, or than a few units in the last
 place where the original happens to be exact; NaN and infinities where the original (or float64)
-has them and nowhere else, of any kind where the original overflows on the way; integers exact.
+has them and nowhere else, of any kind where the original overflows on the way; integers and
+floats of a byte exact.
 """
 
 from __future__ import annotations
@@ -95,24 +96,37 @@ def compare(
     exact = np.atleast_1d(exact.reshape(original.shape))
     ours, original = np.atleast_1d(ours), np.atleast_1d(original)
     if not dtype.is_float:
-        return _integers(ours, original, exact)
+        return _stepwise(ours, original, exact, 1.0)
+    if dtype.bytes == 1:
+        largest = float(np.abs(exact).max(where=np.isfinite(exact), initial=0.0))
+        step = largest * float(dtype.finfo.eps)
+        return _stepwise(ours, original, exact.astype(dtype.numpy), step)
     with np.errstate(all="ignore"):
         return _floats(ours, original, exact.astype(np.float64, copy=False), dtype, length)
 
 
-def _integers(ours: np.ndarray, original: np.ndarray, exact: np.ndarray) -> Comparison:
-    """Equal to the original or to the exact answer, element by element."""
-    if np.array_equal(ours, exact):
+def _stepwise(
+    ours: np.ndarray, original: np.ndarray, exact: np.ndarray, step: float
+) -> Comparison:
+    """Equal to the original or to the exact answer, element by element.
+
+    Args:
+        ours: Integers, or floats of a byte.
+        original: What the original operators give.
+        exact: What float64 gives, rounded.
+        step: Between neighbours, at most.
+    """
+    right, theirs_right = _same(ours, exact), _same(original, exact)
+    if right.all():
         return Comparison("", 0.0, 0.0)
-    wrong = (ours != original) & (ours != exact)
-    error = float(np.abs(ours.astype(np.float64) - exact.astype(np.float64)).max())
-    theirs = float(np.abs(original.astype(np.float64) - exact.astype(np.float64)).max())
-    n_wrong, n_theirs = int(wrong.sum()), int((original != exact).sum())
-    if n_wrong == 0 or (n_wrong <= 2 * n_theirs and error <= max(theirs, 1.0)):
+    wrong = ~right & ~_same(ours, original)
+    error, theirs = _distance(ours, exact), _distance(original, exact)
+    n_wrong, n_theirs = int(wrong.sum()), int((~theirs_right).sum())
+    if n_wrong == 0 or (n_wrong <= 2 * n_theirs and error <= max(theirs, step)):
         return Comparison("", error, max(error, theirs))
     at = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
     place = f"at {tuple(map(int, at))}: {ours[at]!s} instead of {original[at]!s}"
-    return Comparison(f"{n_wrong} of {ours.size} integers differ, {place}", error, theirs)
+    return Comparison(f"{n_wrong} of {ours.size} elements differ, {place}", error, theirs)
 
 
 def _floats(
@@ -152,6 +166,12 @@ def _odd(ours: np.ndarray, original: np.ndarray, exact: np.ndarray, dtype: DType
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Equal, or both NaN."""
-    equal: np.ndarray = (a == b) | (np.isnan(a) & np.isnan(b))
+    """Equal, or both NaN, which alone differs from itself."""
+    equal: np.ndarray = (a == b) | ((a != a) & (b != b))
     return equal
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> float:
+    """The largest difference; infinite where one is not finite and the other is another."""
+    between = np.abs(a.astype(np.float64) - b.astype(np.float64))
+    return float(np.where(_same(a, b), 0.0, np.nan_to_num(between, nan=np.inf)).max())

@@ -164,17 +164,19 @@ def _floats(
 ) -> np.ndarray:
     """Floating-point values of one fill."""
     fill = filling.name
-    info = np.finfo(np.float16 if dtype.is_half else dtype.numpy)
+    info = (DType.FLOAT16 if dtype.is_half else dtype).finfo
     array = rng.standard_normal(shape)
     if fill == "zeros":
         array = np.zeros(shape)
     elif fill == "wide":
-        span = 3.0 if dtype.is_half else 12.0
+        span = 3.0 if dtype.is_storage else 12.0
         array = np.sign(array) * np.exp(rng.uniform(-span, span, shape))
     elif fill in ("edge", "sparse") and array.size:
         tiny, big = float(info.smallest_subnormal), float(info.max)
         big = big**0.75 if filling.sums else big
-        specials = np.array([*SPECIALS, tiny, -tiny * 3, big, -big, float(info.tiny)])
+        specials = np.array(
+            [*SPECIALS, tiny, -tiny * 3, big, -big, float(info.smallest_normal)]
+        )
         share = 0.3 if fill == "edge" else 0.0
         at = rng.random(shape) < share
         if fill == "sparse":

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import onnx_ir as ir
 
+from tcfuse.ort.arrays import run
 from tcfuse.ort.feeds import feeds
-from tcfuse.ort.inference import open_session, ort_errors, run
+from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.model_feeds import model_feeds
 from tcfuse.ort.stage import GateResult, Stage
 from tcfuse.ort.subgraph import boundary, constant_of, function_of, instrumented, single_node

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
 import onnx_ir as ir
 
 from tcfuse.errors import InputError
@@ -99,12 +98,3 @@ def _load(ort: Any, model: ir.Model | Path, options: Any) -> Session:
 def save_aside(model: ir.Model, path: Path) -> None:
     """Write ``model`` with its large tensors in ``path`` plus ``.data``; it stays as it was."""
     ir.save(model, path, external_data=f"{path.name}.data", size_threshold_bytes=1024)
-
-
-def run(session: Session, inputs: Mapping[str, np.ndarray]) -> Sequence[np.ndarray]:
-    """Every output of one run; inputs the session does not have are left out."""
-    wanted = {value.name for value in session.get_inputs()}
-    outputs: Sequence[np.ndarray] = session.run(
-        None, {name: x for name, x in inputs.items() if name in wanted}
-    )
-    return outputs

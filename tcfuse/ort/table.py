@@ -18,7 +18,10 @@ from tcfuse.ort.table_sizes import agree, derive, needs, shape
 from tcfuse.targets.base import Interface, Port
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.places import Places, dimensions, origins
-from tcfuse.types import Size
+from tcfuse.types import DType, Size
+
+_NUMBERED_APART = {DType.FLOAT8E8M0: 26}
+"""Numbers in ONNX Runtime's C interface where they are not those of ``TensorProto``."""
 
 
 def table(
@@ -82,7 +85,7 @@ def _ports(k: int, interface: Interface) -> Iterator[str]:
     """What is known of the tensors, and of the sizes of their dimensions."""
     names, read = interface.sizes, origins(interface)
     output_sizes = [size for _, _, size in dimensions(interface.outputs)]
-    kinds = (f"{{{p.type.dtype.onnx}, {p.type.rank}}}" for p in _tensors(interface))
+    kinds = (f"{{{element_type(p.type.dtype)}, {p.type.rank}}}" for p in _tensors(interface))
     yield array(f"const TcfPort ports_{k}[]", kinds)
     yield array(f"const int32_t origins_{k}[]", (str(read.get(name, -1)) for name in names))
     yield array(f"const int32_t dim_sizes_{k}[]", (_index(names, s) for s in output_sizes))
@@ -114,6 +117,11 @@ def _row(k: int, operator: Operator, name: str) -> str:
 
 def _tensors(interface: Interface) -> tuple[Port, ...]:
     return (*interface.inputs, *interface.outputs)
+
+
+def element_type(dtype: DType) -> int:
+    """The number of ``dtype`` in ONNX Runtime's C interface."""
+    return _NUMBERED_APART.get(dtype, dtype.onnx)
 
 
 def _index(names: Sequence[str], size: Size) -> str:

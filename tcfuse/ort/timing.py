@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tcfuse.ort.inference import Session, ort_errors, runtime
+from tcfuse.ort.arrays import run, to_value
+from tcfuse.ort.inference import Session, ort_errors
 
 BLOCK_SECONDS = 0.02
 MOST_CALLS = 200
@@ -45,18 +46,17 @@ class Ratio:
 
 def bind(session: Session, inputs: Mapping[str, np.ndarray]) -> Callable[[], Any]:
     """A call that runs ``session`` on ``inputs``, with inputs and outputs bound once."""
-    ort = runtime()
     wanted = {value.name for value in session.get_inputs()}
     given = {name: array for name, array in inputs.items() if name in wanted}
-    outputs = session.run(None, given)
+    outputs = run(session, given)
     binding = session.io_binding()
     kept = []
     for name, array in given.items():
-        kept.append(ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(array)))
+        kept.append(to_value(array))
         binding.bind_ortvalue_input(name, kept[-1])
     for value, output in zip(session.get_outputs(), outputs, strict=True):
-        if isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and output.size:
-            kept.append(ort.OrtValue.ortvalue_from_numpy(np.empty_like(output)))
+        if isinstance(output, np.ndarray) and output.dtype.kind != "O" and output.size:
+            kept.append(to_value(np.empty_like(output)))
             binding.bind_ortvalue_output(value.name, kept[-1])
         else:
             binding.bind_output(value.name, "cpu")
@@ -67,7 +67,7 @@ def bind(session: Session, inputs: Mapping[str, np.ndarray]) -> Callable[[], Any
     try:
         call()
     except ort_errors():  # an output whose shape changes from run to run
-        return lambda: session.run(None, given)
+        return lambda: run(session, given)
     return call
 
 

@@ -18,8 +18,9 @@ import onnx_ir as ir
 
 from tcfuse.errors import TcfuseError, VerificationError
 from tcfuse.ort.accuracy import Comparison, compare
+from tcfuse.ort.arrays import run
 from tcfuse.ort.feeds import Feed, feeds
-from tcfuse.ort.inference import Session, open_session, ort_errors, run
+from tcfuse.ort.inference import Session, open_session, ort_errors
 from tcfuse.ort.sizes import evaluate_size
 from tcfuse.ort.subgraph import constant_of, function_of, single_node
 from tcfuse.targets.base import Interface

@@ -123,7 +123,7 @@ def _gives(neighbour: Type, dtype: DType, value: float | bool) -> bool:
     """Whether a literal beside ``neighbour`` does what one of type ``dtype`` does."""
     if not isinstance(neighbour, DType) or is_bool(neighbour) or isinstance(value, bool):
         return False
-    if neighbour.is_half and dtype is not neighbour:
+    if neighbour.is_storage and dtype is not neighbour:
         return False
     weak = Weak.FLOAT if isinstance(value, float) else Weak.INT
     exact = weak is Weak.FLOAT or not neighbour.is_float or abs(value) <= _EXACT

@@ -65,7 +65,7 @@ class _Splitter:
         """The variables whose range may be split."""
         reduction = set(reduction_variables(statement))
         names = {r.name for r in statement.ranges}
-        if self.draft.tensors[statement.tensor].dtype.is_half:
+        if self.draft.tensors[statement.tensor].dtype.is_storage:
             names -= reduction  # a sum is rounded once, at its end
         return frozenset(names)
 

@@ -1,8 +1,8 @@
 """The types of expressions.
 
 Literals, indices and sizes are *weak*: they take the type of what they meet.  Arithmetic on a
-16-bit float has the type it is computed in, ``float``; only a plain read or a choice between
-plain reads still has the 16-bit type.
+short float has the type it is computed in, ``float``; only a plain read or a choice between
+plain reads still has the short type.
 
 Source: the promotion rules of TC, with weak literals added.
 """
@@ -59,7 +59,7 @@ def promote(a: Type, b: Type) -> Type:
 
 
 def match(a: Type, b: Type) -> Type:
-    """The type that holds both ``a`` and ``b``; unlike ``promote`` it keeps 16-bit floats.
+    """The type that holds both ``a`` and ``b``; unlike ``promote`` it keeps short floats.
 
     Raises:
         TcError: One is boolean and the other is not.
@@ -77,8 +77,8 @@ def match(a: Type, b: Type) -> Type:
     if isinstance(b, Weak):
         return DType.FLOAT32 if b is Weak.FLOAT and not a.is_float else a
     if a.is_float and b.is_float:
-        same_width = _BITS[a] == _BITS[b]
-        return DType.FLOAT32 if same_width else max(a, b, key=_BITS.__getitem__)
+        both_short = a.is_storage and b.is_storage
+        return DType.FLOAT32 if both_short else max(a, b, key=_BITS.__getitem__)
     if a.is_float or b.is_float:
         return a if a.is_float else b
     return _match_integers(a, b)

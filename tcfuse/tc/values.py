@@ -200,12 +200,15 @@ def cast(value: Value, kind: Type, dtype: DType, *, rounds: bool = True) -> Arra
         value: A value of type ``kind``.
         kind: Its type.
         dtype: The type to convert to.
-        rounds: Whether a conversion to a short float rounds.
+        rounds: Whether a conversion to a float of two or four bytes rounds.
     """
     if dtype is DType.BOOL:
         return np.asarray(np.not_equal(value, 0))
     if dtype.is_float:
         exact = np.asarray(value, dtype=np.float64)
+        if dtype.bytes == 1:
+            # Not a matter of precision: a code stands for a number.
+            return exact.astype(np.float32).astype(dtype.numpy).astype(np.float64)
         rounded: Array = exact.astype(dtype.numpy).astype(np.float64)
         return rounded if rounds else exact
     if not is_float(kind):

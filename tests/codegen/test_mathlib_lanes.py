@@ -33,6 +33,13 @@ ARITHMETIC = (
     "shl",
     "shr",
 )
+CODES = {
+    "float8e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+    "float8e5m2": ml_dtypes.float8_e5m2,
+    "float8e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float8e8m0": ml_dtypes.float8_e8m0fnu,
+}
 REDUCTIONS = ("hsum", "hprod", "hmin", "hmax")
 
 
@@ -128,8 +135,21 @@ def halves(width: str) -> str:
     return text + function(f"store_bits_{width}", "const float* x, uint16_t* y", body)
 
 
+def codes(width: str) -> str:
+    text = ""
+    for name in CODES:
+        body = f"store<L, float>(y + i, from_code<{name}>(load<uint8_t, L>(x + i)));"
+        text += function(f"load_{name}_{width}", "const uint8_t* x, float* y", body)
+        body = f"store<L, uint8_t>(y + i, to_code<{name}>(load<float, L>(x + i)));"
+        text += function(f"store_{name}_{width}", "const float* x, uint8_t* y", body)
+        body = f"store<L, float>(y + i, round_code<{name}>(load<float, L>(x + i)));"
+        text += function(f"round_{name}_{width}", "const float* x, float* y", body)
+    return text
+
+
 TEXT = of_width(conversions, WIDTHS[::2]) + of_width(comparisons, WIDTHS[::2])
 TEXT += of_width(integers, WIDTHS[::2]) + of_width(memory, WIDTHS[1:]) + of_width(halves)
+TEXT += of_width(codes)
 
 
 def call(
@@ -354,3 +374,32 @@ def test_halves(build, level, width, load, store, kind):
         rounded = np.empty_like(x)
         call(library, f"round_{load}_{width}", x, rounded)
         np.testing.assert_array_equal(rounded, want.astype(np.float32))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("name", CODES)
+def test_floats_of_a_byte(build, level, width, name):
+    library, kind = build(TEXT, level), np.dtype(CODES[name])
+    every = np.arange(256, dtype=np.uint8)
+    wide = np.empty(every.size, np.float32)
+    call(library, f"load_{name}_{width}", every, wide)
+    np.testing.assert_array_equal(wide, every.view(kind).astype(np.float32))
+    # Every value, what lies halfway to the next one, and what lies beside that.
+    known = np.unique(wide[np.isfinite(wide)])
+    middle = known[:-1] + (known[1:] - known[:-1]) / 2
+    beside = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
+    beyond = known[-1] * np.linspace(1, 2, 32, dtype=np.float32)
+    ends = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, -np.nan, 1e-45, -1e-45])
+    x = np.concatenate([wide, middle, *beside, beyond, -beyond, ends]).astype(np.float32)
+    x = np.concatenate([x, values(np.dtype(np.float32), count=1024)])
+    x = x[: x.size // 16 * 16]
+    got = np.empty(x.size, np.uint8)
+    call(library, f"store_{name}_{width}", x, got)
+    want = x.astype(kind)
+    nan = np.isnan(want)
+    np.testing.assert_array_equal(np.isnan(got.view(kind)), nan)
+    np.testing.assert_array_equal(got[~nan], want.view(np.uint8)[~nan])
+    rounded = np.empty_like(x)
+    call(library, f"round_{name}_{width}", x, rounded)
+    np.testing.assert_array_equal(rounded, want.astype(np.float32))

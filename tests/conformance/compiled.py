@@ -11,8 +11,6 @@ Many cases share one library, and a process that crashes costs only the case tha
 from __future__ import annotations
 
 import argparse
-import ctypes
-import math
 import pickle
 import platform
 import subprocess
@@ -41,7 +39,8 @@ from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.rewrite import Replacement, rewrite
 from tcfuse.options import MappingOptions
-from tcfuse.ort.inference import open_session, runtime
+from tcfuse.ort.arrays import to_array, to_value
+from tcfuse.ort.inference import open_session
 from tcfuse.ort.library import kernel_unit, shell_units
 from tcfuse.targets.base import KernelSource
 from tcfuse.targets.compilers import Level, is_x86, levels
@@ -50,7 +49,6 @@ from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.compose import Composed, compose
 from tcfuse.tc.sema import check
-from tcfuse.types import DType
 from tests.conformance.node_cases import agree, array_of, cases, type_of
 
 T = TypeVar("T")
@@ -361,33 +359,15 @@ def run_ready(item: Ready, library: Path) -> str:
     session = open_session(ir.from_proto(model), library, threads=2)
     for given, wanted in item.runs:
         names = {value.name for value in session.get_inputs()}
-        feeds = {name: as_ort(array) for name, array in given.items() if name in names}
+        feeds = {name: to_value(array) for name, array in given.items() if name in names}
         results = session.run_with_ort_values(list(wanted), feeds)
         for (name, want), result in zip(wanted.items(), results, strict=True):
-            got = from_ort(result)
+            got = to_array(result)
             assert got.dtype == want.dtype, f"{name} is {got.dtype}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 agree(got, want, rounds=item.rounds)
     return "equal"
-
-
-def as_ort(array: np.ndarray) -> Any:
-    """An array as ONNX Runtime's value; of bfloat16, which NumPy lacks, by its bits."""
-    value = runtime().OrtValue
-    if array.dtype == DType.BFLOAT16.numpy:
-        bits = np.ascontiguousarray(array).view(np.uint16)
-        return value.ortvalue_from_numpy_with_onnx_type(bits, DType.BFLOAT16.onnx)
-    return value.ortvalue_from_numpy(np.asarray(array))
-
-
-def from_ort(value: Any) -> np.ndarray:
-    """The inverse of ``as_ort``."""
-    if value.data_type() != "tensor(bfloat16)":
-        return value.numpy()
-    shape = tuple(value.shape())
-    bits = ctypes.string_at(value.data_ptr(), 2 * math.prod(shape))
-    return np.frombuffer(bits, np.uint16).view(DType.BFLOAT16.numpy).reshape(shape)
 
 
 # ---------------------------------------------------------------------- all of them

@@ -11,6 +11,7 @@ import onnx
 import pytest
 from onnx import helper
 
+from tcfuse.ort.arrays import run as run_session
 from tcfuse.types import DType, TensorType
 
 ort = pytest.importorskip("onnxruntime")
@@ -79,7 +80,7 @@ def run_onnxruntime(
     )
     opsets = [helper.make_opsetid("", 17 if domain else opset)]
     opsets += [helper.make_opsetid(domain, opset)] if domain else []
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
@@ -87,7 +88,7 @@ def run_onnxruntime(
     session = ort.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
-    return session.run(None, given)
+    return [*run_session(session, given)]
 
 
 def compare(

@@ -73,7 +73,7 @@ def test_integers_must_be_equal():
     good, bad = np.array([3, 4]), np.array([3, 5])
     assert not compare(good, good, good, DType.INT64, 1).problem
     problem = compare(bad, good, good, DType.INT64, 1).problem
-    assert problem == "1 of 2 integers differ, at (1,): 5 instead of 4"
+    assert problem == "1 of 2 elements differ, at (1,): 5 instead of 4"
 
 
 def test_tolerance_grows_with_the_length_of_a_sum():

@@ -107,6 +107,26 @@ def test_half_precision_is_computed_in_float() -> None:
         assert found.tensors["Z"].dtype is DType.FLOAT32
 
 
+def test_floats_of_a_byte_are_computed_in_float() -> None:
+    for kind in ("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz"):
+        params = f"{kind}(N) X, half(N) H, bool(N) C"
+        found = checked(
+            params, "Y(i) = X(i) Z(i) = X(i) * 2 W(i) = C(i) ? X(i) : H(i)", "Y, Z, W"
+        )
+        assert found.tensors["Y"].dtype.tc == kind
+        assert found.tensors["Z"].dtype is DType.FLOAT32
+        assert found.tensors["W"].dtype is DType.FLOAT32
+
+
+def test_a_float_of_a_byte_that_is_too_large_is_infinite_or_nan() -> None:
+    x = np.float32([1.0625, 1e6, -1e6])
+    y = run("float(N) X", "Y(i) = float8e5m2(X(i))", X=x)
+    assert y.tolist() == [1, np.inf, -np.inf]
+    y = run("float(N) X", "Y(i) = float8e4m3fn(X(i))", X=x)
+    assert y[0] == 1
+    assert np.isnan(y[1:]).all()
+
+
 # Reductions
 
 

@@ -89,6 +89,15 @@ TCF_CONVERSION(convert)
 TCF_CONVERSION(from_mask)
 #undef TCF_CONVERSION
 #define TCF_CONVERSION(name, To)                                             \
+  template <class Format, class T, int L>                                    \
+  TCF_INLINE pack<To, L> name(pack<T, L> a) {                                \
+    return each<To, L>([](T x) { return name<Format>(x); }, a);              \
+  }
+TCF_CONVERSION(from_code, float)
+TCF_CONVERSION(to_code, uint8_t)
+TCF_CONVERSION(round_code, float)
+#undef TCF_CONVERSION
+#define TCF_CONVERSION(name, To)                                             \
   template <class T, int L>                                                  \
   TCF_INLINE pack<To, L> name(pack<T, L> a) {                                \
     return each<To, L>([](T x) { return name(x); }, a);                      \

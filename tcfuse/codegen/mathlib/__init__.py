@@ -21,6 +21,7 @@ HEADERS = (
     "convert",
     "memory",
     "storage",
+    "codes",
     "integer",
     "reduce",
     "rounding",

@@ -15,7 +15,7 @@ typedef void TcfLoop(char *const *tensors, const int64_t *sizes, char *shared, c
                      int64_t begin, int64_t end, int32_t *fault);
 
 typedef struct {
-  int element_type; /* TensorProto.DataType */
+  int element_type; /* ONNXTensorElementDataType */
   int rank;
 } TcfPort;
 

@@ -1,0 +1,69 @@
+"""Casts to and from the types of less than two bytes, bit by bit as ONNX Runtime has them."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tcfuse.types import DType
+from tests.op_library.test_against_onnxruntime import compare
+
+pytestmark = pytest.mark.ort
+
+FLOAT8 = [DType.FLOAT8E4M3FN, DType.FLOAT8E4M3FNUZ, DType.FLOAT8E5M2, DType.FLOAT8E5M2FNUZ]
+NAMES = [d.tc for d in FLOAT8]
+
+
+def telling(dtype: DType) -> np.ndarray:
+    """Every value, what lies between two and beside that, what lies beyond all, and NaN."""
+    known = np.arange(256, dtype=np.uint8).view(dtype.numpy).astype(np.float32)
+    known = np.unique(known[np.isfinite(known)])
+    middle = (known[1:] + known[:-1]) / 2
+    beside = [np.nextafter(middle, np.float32(end)) for end in (-np.inf, np.inf)]
+    beyond = known[-1] * np.linspace(1, 3, 64, dtype=np.float32)
+    ends = np.float32([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 1e-30])
+    return np.concatenate([known, middle, *beside, beyond, -beyond, ends]).astype(np.float32)
+
+
+def misread(dtype: DType, x: np.ndarray) -> np.ndarray:
+    """Where ONNX Runtime has neither the NaN nor the infinity of ONNX's table."""
+    low, high = {"float8e4m3fn": (480, 496), "float8e5m2": (61440, 65536)}.get(dtype.tc, (1, 1))
+    size = np.abs(x.astype(np.float64))
+    return (size >= low) & (size < high)
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=NAMES)
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("source", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
+def test_casts_to_floats_of_a_byte(run, dtype, saturate, source):
+    with np.errstate(over="ignore"):
+        x = telling(dtype).astype(source)
+    if not saturate:
+        x = x[~misread(dtype, x)]
+    compare(run, "Cast", 19, [x], {"to": dtype.onnx, "saturate": saturate})
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=NAMES)
+@pytest.mark.parametrize("target", [np.float32, np.float16, np.float64, ml_dtypes.bfloat16])
+def test_casts_from_floats_of_a_byte(run, dtype, target):
+    x = np.arange(256, dtype=np.uint8).view(dtype.numpy)
+    to = next(d for d in DType if d.numpy == np.dtype(target)).onnx
+    compare(run, "Cast", 19, [x], {"to": to})
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=NAMES)
+@pytest.mark.parametrize("integer", [np.int8, np.uint8, np.int32, np.int64, np.uint32, bool])
+def test_casts_between_integers_and_floats_of_a_byte(run, dtype, integer):
+    x = np.arange(-128, 128).astype(integer)
+    compare(run, "Cast", 19, [x], {"to": dtype.onnx})
+    y = np.float32([0, 0.25, 1, -1.5, 7, 100]).astype(dtype.numpy)
+    to = next(d for d in DType if d.numpy == np.dtype(integer)).onnx
+    compare(run, "Cast", 19, [y], {"to": to})
+
+
+@pytest.mark.parametrize("source", FLOAT8, ids=NAMES)
+@pytest.mark.parametrize("target", FLOAT8, ids=NAMES)
+def test_casts_between_floats_of_a_byte(run, source, target):
+    x = np.arange(256, dtype=np.uint8).view(source.numpy)
+    compare(run, "Cast", 19, [x], {"to": target.onnx})
