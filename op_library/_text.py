@@ -229,3 +229,17 @@ def needed(call: OpCall, k: int) -> TensorType:
     if type_ is None:
         raise UnsupportedError(f"{call.op_type} without input {k}")
     return type_
+
+
+def scalar(call: OpCall, k: int) -> int | None:
+    """The one integer of a constant input; ``None`` when it is absent.
+
+    Raises:
+        UnsupportedError: It is computed at run time, or is not one number.
+    """
+    value = call.constant(k)
+    if value is None:
+        return None
+    if value.size != 1:
+        raise UnsupportedError(f"input {k} of {call.op_type} has {value.size} elements")
+    return int(value.reshape(()))
