@@ -19,9 +19,13 @@ OPERATORS = """
     LayerNormalization RMSNormalization InstanceNormalization GroupNormalization
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
-    Reshape Flatten Squeeze Unsqueeze Identity Dropout
+    Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
+    GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss
+    SoftmaxCrossEntropyLoss
 """
-CONTRACTIONS = "MatMul Gemm Conv ConvTranspose Einsum"
+CONTRACTIONS = """
+    MatMul Gemm Conv ConvTranspose Einsum CumSum CumProd ScatterElements ScatterND
+"""
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
     SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear
