@@ -31,6 +31,9 @@ and a region of 192 nodes already saves all but 1/192 of the traffic that fusing
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 
+OLDEST_OPSET = 7
+"""Before it, operators broadcast by attributes of their own, and sizes mean something else."""
+
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators that run graphs of their own."""
 
@@ -144,6 +147,17 @@ def constant_nodes(nodes: Iterable[ir.Node]) -> frozenset[ir.Node]:
     return frozenset(found)
 
 
+def not_too_old(candidate: Candidate) -> Verdict:
+    """Nothing of a model from before ``OLDEST_OPSET`` is fused; it runs as it is."""
+    opset = next((candidate.opsets[d] for d in STANDARD_DOMAINS if d in candidate.opsets), None)
+    if opset is not None and opset < OLDEST_OPSET:
+        return Verdict(
+            f"the model has opset {opset}, older than {OLDEST_OPSET}: export it again with a "
+            "newer one, or convert it with onnx.version_converter"
+        )
+    return ALLOWED
+
+
 def not_random(candidate: Candidate) -> Verdict:
     """A random operator keeps its place: it must run once for each time it is written."""
     if candidate.node.op_type in RANDOM and candidate.node.domain in STANDARD_DOMAINS:
@@ -242,6 +256,7 @@ EdgeRule: TypeAlias = Callable[[Edge], Verdict]
 
 NODE_RULES: tuple[NodeRule, ...] = (
     not_constant,
+    not_too_old,
     not_random,
     not_control_flow,
     not_training,

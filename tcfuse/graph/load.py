@@ -23,9 +23,8 @@ from tcfuse.graph.folding import Folder
 from tcfuse.graph.shapes import infer_shapes
 from tcfuse.graph.validity import check_attributes, check_graph
 
-__all__ = ["OLDEST_OPSET", "constant_value", "load_model"]
+__all__ = ["constant_value", "load_model"]
 
-OLDEST_OPSET = 7
 _LARGEST_FILE_BYTES = (1 << 31) - 1  # of a protobuf message
 _IN_MEMORY = "the model"
 
@@ -177,11 +176,6 @@ def _check_versions(model: ir.Model, name: str) -> None:
     if opset is None:
         if any(n.domain in ("", "ai.onnx") for n in model.graph.all_nodes()):
             raise InputError(f"{name} uses ONNX operators but names no opset of them")
-    elif opset < OLDEST_OPSET:
-        raise InputError(
-            f"{name} has opset {opset}; the oldest supported is {OLDEST_OPSET}: export it "
-            "again with a newer one, or convert it with onnx.version_converter"
-        )
     elif opset > newest:
         raise InputError(
             f"{name} has opset {opset}; the installed onnx knows {newest} at most: upgrade onnx"

@@ -2,8 +2,8 @@
 
 The rule: never further from float64 than twice the original, or than a few units in the last
 place where the original happens to be exact; NaN and infinities where the original (or float64)
-has them and nowhere else, of any kind where the original overflows on the way; integers and
-floats of a byte exact.
+has them and nowhere else; anything where the original overflows on the way, which is infinitely
+far from float64; integers and floats of a byte exact.
 """
 
 from __future__ import annotations
@@ -135,6 +135,7 @@ def _floats(
     """The rule for floating point."""
     errors = np.abs(np.subtract(ours, exact, dtype=np.float64))
     theirs = np.abs(np.subtract(original, exact, dtype=np.float64))
+    errors[~np.isfinite(original) & np.isfinite(exact.astype(dtype.numpy))] = 0.0
     if not math.isfinite(float(errors.max())):
         odd = np.nonzero(~np.isfinite(errors))
         errors[odd] = _odd(ours[odd], original[odd], exact[odd], dtype)

@@ -241,6 +241,17 @@ def test_saturates_at_one(build, level, name):
     np.testing.assert_array_equal(got[x.size :][x > end], -1)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_is_a_plain_number_at_zero_is_exact_there(build, level, dtype):
+    """A window function is a difference of cosines, all of whose digits cancel."""
+    at_zero = {"cos": 1, "cosh": 1, "cospi": 1, "exp": 1, "exp2": 1, "exp10": 1, "sigmoid": 0.5}
+    zeros = np.array([0.0, -0.0] * 8, TYPES[dtype])
+    for name, value in at_zero.items():
+        got = call(build(TEXT, level), name, dtype, zeros)
+        np.testing.assert_array_equal(got, value, err_msg=name)
+
+
 @functools.cache
 def mpmath_reference(name: str) -> tuple[Array, Array]:
     _, function, low, high = PRECISE[name]

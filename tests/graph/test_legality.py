@@ -30,6 +30,15 @@ def test_random_numbers_keep_their_place():
     }
 
 
+@pytest.mark.parametrize("opset", [1, 3, 6])
+def test_operators_with_attributes_for_broadcasting_are_left(opset):
+    given = {"inputs": "float[2, 3] x, float[2] y", "outputs": "float[A, B] z", "opset": opset}
+    loaded = model("s = Add<axis = 0, broadcast = 1>(x, y) z = Not(s)", **given)
+    found = reasons(loaded, conservative=False)
+    assert found.keys() == {"Add", "Not"}
+    assert all(f"opset {opset}, older than 7" in reason for reason in found.values())
+
+
 def test_dropout_that_may_train_is_refused():
     body = "r = Constant<value = float {0.5}>() y, m = Dropout(x, r, t)"
     loaded = model(body, inputs="float[N, 64] x, bool t")

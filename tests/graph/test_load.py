@@ -96,7 +96,6 @@ def test_a_message_without_graph_or_opset_is_refused():
 
 
 def test_versions_nobody_knows_are_refused():
-    assert "opset 6" in refusal(model("g (float[2] x) => (float[2] y) { y = Relu(x) }", 6))
     newest = onnx.defs.onnx_opset_version()
     proto = relu()
     proto.opset_import[0].version = newest + 1

@@ -61,6 +61,12 @@ def test_an_overflow_of_the_original_may_be_avoided():
     assert not compare(ours, theirs, exact, half, 1).problem
 
 
+def test_a_difference_of_squares_that_overflow_in_the_original_may_be_any_number():
+    exact, theirs = np.array([2.5, 1.0]), f32(math.nan, 1.0)
+    assert not compare(f32(1e-45, 1.0), theirs, exact, FLOAT, 1).verdict
+    assert compare(f32(1e-45, 1.1), theirs, exact, FLOAT, 1).verdict
+
+
 def test_luck_of_the_original_in_one_run_does_not_count():
     exact = np.array([1.0])
     lucky = compare(f32(1.00001), f32(1.0), exact, FLOAT, 1)

@@ -154,6 +154,7 @@ TCF_INLINE V sin(V x) {
 }
 
 // cos(x) = sin(x + pi / 2): with k = round(x / pi - 1/2) + 1/2, x - k pi, sign by k - 1/2.
+// At 0, which is an end of the polynomial's range, 1 and not the number below it.
 template <class V>
 TCF_INLINE V cos(V x) {
   typedef format<elem<V>> F;
@@ -168,7 +169,7 @@ TCF_INLINE V cos(V x) {
       if (is_large(lane(x, i))) set_lane(y, i, elem<V>(sin_large(lane(x, i), 1)));
     }
   }
-  return y;
+  return blend<V>(x == cst<V>(0), cst<V>(1), y);
 }
 
 // sin / cos of the remainder by pi / 2, or -cos / sin after an odd multiple.
@@ -212,6 +213,7 @@ TCF_INLINE V sinpi(V x) {
 template <class V>
 TCF_INLINE V cospi(V x) {
   V n = roundeven(x), y = sin_reduced(times_pi(V(cst<V>(0.5) - fabs(x - n))));
+  y = blend<V>(x - n == cst<V>(0), cst<V>(1), y);  // infinities stay NaN
   return blend<V>(is_odd(n), -y, y);
 }
 
