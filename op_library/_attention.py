@@ -78,7 +78,8 @@ class Attended:
         wide = self.precision is DType.FLOAT64
         if type_.rank == 4 and not (wide and type_.dtype is not DType.FLOAT64):
             return [statement(name, over, value, assign="+=!", reduce=inner)]
-        mean = Heads("Mean", *(size for _, size in over))
+        queries = self.queries
+        mean = Heads("Mean", queries.batch, queries.heads, queries.steps, self.values.width)
         if type_.rank == 4:
             point, read = over, at("Mean", names(over))
         else:

@@ -63,7 +63,8 @@ def heads_of(call: OpCall, name: str, type_: TensorType, count: int) -> Heads:
         UnsupportedError: It has another rank, or does not divide into the heads.
     """
     if type_.rank == 4:
-        return Heads(name, *type_.shape)
+        batch, heads, steps, width = type_.shape
+        return Heads(name, batch, heads, steps, width)
     if type_.rank != 3:
         raise UnsupportedError(f"{call.op_type} of rank {type_.rank}")
     batch, steps, columns = type_.shape

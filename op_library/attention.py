@@ -45,55 +45,60 @@ def attention(call: OpCall) -> str:
         Valid: ``(batch)``: how many steps of K and V count.
         Y: As Q.
     """
+    body: list[str] = []
+    core = core_of(call, body)
+    shown, closed = logits(call, core, body)
+    body += core.softmax(core.scores.at_point(shown[2]), closed)
+    y, seen = first_output(call), output(call, 3)
+    body += core.weighted("Y", y)
+    if seen is not None:
+        mode = int(call.attributes.get("qk_matmul_output_mode", 0))
+        if not 0 <= mode < 4:
+            raise UnsupportedError(f"Attention with qk_matmul_output_mode {mode}")
+        value = core.scores.at_point((*shown, "Weight")[mode])
+        value = converted(value, core.precision, seen.dtype)
+        body.append(core.scores.each_point("Seen", value))
+    names_of_inputs = ("Q", "K", "V", "Mask", "PastKey", "PastValue", "Valid")
+    params = {name: call.input(k) for k, name in enumerate(names_of_inputs)}
+    returns = {"Y": y, "KAll": output(call, 1), "VAll": output(call, 2), "Seen": seen}
+    return definition(call, params, returns, body)
+
+
+def core_of(call: OpCall, body: list[str]) -> Attended:
+    """The queries, keys and values; adds the statements that put the past in front."""
     q, k, v = needed(call, 0), needed(call, 1), needed(call, 2)
     if not q.rank == k.rank == v.rank:
         raise UnsupportedError("Attention of tensors of different rank")
-    of_queries = int(call.attributes.get("q_num_heads", 0))
-    of_keys = int(call.attributes.get("kv_num_heads", 0))
-    body: list[str] = []
-    keys = with_past(call, heads_of(call, "K", k, of_keys), PAST_KEY, body)
-    values = with_past(call, heads_of(call, "V", v, of_keys), PAST_VALUE, body)
-    queries = heads_of(call, "Q", q, of_queries)
-    core = attended(call, queries, keys, values, precision_of(call, q.dtype))
+    count = int(call.attributes.get("kv_num_heads", 0))
+    keys = with_past(call, heads_of(call, "K", k, count), PAST_KEY, body)
+    values = with_past(call, heads_of(call, "V", v, count), PAST_VALUE, body)
+    queries = heads_of(call, "Q", q, int(call.attributes.get("q_num_heads", 0)))
+    return attended(call, queries, keys, values, precision_of(call, q.dtype))
+
+
+def logits(
+    call: OpCall, core: Attended, body: list[str]
+) -> tuple[tuple[str, str, str], str | None]:
+    """What the softmax is of; adds its statements.
+
+    Returns:
+        The scores as they are, within the soft cap, and with masks too; and whether a query
+        attends no key.
+    """
     scores = core.scores
-    body += core.products(scale_of(call, queries.width, core.precision))
-    steps = {0: "Scores", 1: "Scores", 2: "Scores", 3: "Weight"}
-    cap = float(call.attributes.get("softcap", 0))
-    logits = "Scores"
-    if cap > 0:
-        limit = attribute(call, "softcap", 0)
-        capped = f"tanh({scores.at_point('Scores')} / {limit}) * {limit}"
-        body.append(scores.each_point("Capped", capped))
-        logits = steps[1] = steps[2] = "Capped"
+    body += core.products(scale_of(call, core.queries.width, core.precision))
+    capped = "Scores"
+    if call.attributes.get("softcap", 0) > 0:
+        limit, capped = attribute(call, "softcap", 0), "Capped"
+        value = f"tanh({scores.at_point('Scores')} / {limit}) * {limit}"
+        body.append(scores.each_point("Capped", value))
     bias = bias_of(call, core)
-    closed = None
-    if bias is not None:
-        body += bias.statements
-        masked = f"{scores.at_point(logits)} + {at('Bias', names(bias.rows.point))}"
-        body.append(scores.each_point("Masked", masked))
-        logits = steps[2] = "Masked"
-        closed = bias.closed
-    body += core.softmax(scores.at_point(logits), closed)
-    y = first_output(call)
-    body += core.weighted("Y", y)
-    seen = output(call, 3)
-    if seen is not None:
-        mode = int(call.attributes.get("qk_matmul_output_mode", 0))
-        if mode not in steps:
-            raise UnsupportedError(f"Attention with qk_matmul_output_mode {mode}")
-        shown = converted(scores.at_point(steps[mode]), core.precision, seen.dtype)
-        body.append(scores.each_point("Seen", shown))
-    params = {
-        "Q": q,
-        "K": k,
-        "V": v,
-        "Mask": call.input(MASK),
-        "PastKey": call.input(PAST_KEY),
-        "PastValue": call.input(PAST_VALUE),
-        "Valid": call.input(VALID),
-    }
-    returns = {"Y": y, "KAll": output(call, 1), "VAll": output(call, 2), "Seen": seen}
-    return definition(call, params, returns, body)
+    if bias is None:
+        return ("Scores", capped, capped), None
+    body += bias.statements
+    value = f"{scores.at_point(capped)} + {at('Bias', names(bias.rows.point))}"
+    body.append(scores.each_point("Masked", value))
+    return ("Scores", capped, "Masked"), bias.closed
 
 
 def precision_of(call: OpCall, dtype: DType) -> DType:

@@ -84,10 +84,14 @@ class Bodies:
                 found[tensor.name] = tensor
         return list(found.values())
 
+    def written(self, body: Block) -> list[Tensor]:
+        """Tensors that ``body`` writes."""
+        names = (self.scop.statement(i.statement).comprehension.tensor for i in instances(body))
+        return [self.tensors[name] for name in dict.fromkeys(names)]
+
     def registers_written(self, body: Block) -> list[Tensor]:
         """Registers that ``body`` writes."""
-        names = (self.scop.statement(i.statement).comprehension.tensor for i in instances(body))
-        return [t for t in map(self.tensors.__getitem__, dict.fromkeys(names)) if t.register]
+        return [tensor for tensor in self.written(body) if tensor.register]
 
     def repeatable(self, body: Block) -> bool:
         """Whether running an iteration of ``body`` twice does no harm.

@@ -45,7 +45,9 @@ def read(tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
 
 
 def _fills_squares(tensor: Tensor, offset: Polynomial, squares: Squares) -> bool:
-    """Whether a strided read is contiguous along the loop of the squares."""
+    """Whether a strided read is contiguous along their loop, and stays as it is."""
+    if tensor.name in squares.written:
+        return False
     along = offset.stride(squares.iterator)
     return not tensor.lanes and along is not None and along.number == 1
 

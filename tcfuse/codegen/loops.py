@@ -92,7 +92,8 @@ class LoopWriter:
             return None
         if len(self.copies) > 1:
             return None
-        squares = Squares(loop.iterator, self.names.fresh("q"))
+        written = frozenset(tensor.name for tensor in self.bodies.written(loop.body))
+        squares = Squares(loop.iterator, self.names.fresh("q"), written)
         inner = Lines(depth=lines.depth + 2)
         lane.squares, lane.nested = squares, lane.nested + 1
         self.block(loop.body, inner, lane)

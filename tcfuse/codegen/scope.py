@@ -56,11 +56,13 @@ class Squares:
     Attributes:
         iterator: The loop inside the lanes loop along which memory is contiguous.
         index: C name of the iteration within a block.
+        written: C names of the tensors that the loop writes, which no block holds.
         loads: C text of address and stride -> the array of columns and its element type.
     """
 
     iterator: str
     index: str
+    written: frozenset[str]
     loads: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 

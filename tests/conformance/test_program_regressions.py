@@ -82,3 +82,17 @@ def test_two_serial_loops_in_blocks_had_the_same_iterator(tmp_path: Path) -> Non
         where r in 0:N + M, j in 1:3 + 1, i in 0:M / 2, t = V((r + 1) % 3) * W(r, i)
     }"""
     assert right(text, tmp_path).equal > 2
+
+
+def test_a_transposing_loop_read_what_it_had_not_written_yet(tmp_path: Path) -> None:
+    text = """def f(float(2, 9, 4, 8) Q, float(2, 3, 6, 8) K, float(2, 3, 6, 8) V,
+        float(4, 6) B) -> (float(2, 9, 4, 8) Y) {
+      S(b, h, q, t) +=! Q(b, h, q, c) * K(b, h / 3, t, c)
+      O(q) max=! B(q, t)
+      L(b, h, q) max=! S(b, h, q, t) + B(q, t)
+      E(b, h, q, t) = exp(S(b, h, q, t) + B(q, t) - L(b, h, q))
+      T(b, h, q) +=! E(b, h, q, t)
+      W(b, h, q, t) = O(q) > 9 ? 0 : E(b, h, q, t) / T(b, h, q)
+      Y(b, h, q, c) +=! W(b, h, q, t) * V(b, h / 3, t, c)
+    }"""
+    assert right(text, tmp_path).equal
