@@ -24,7 +24,7 @@ OPERATORS = """
     SoftmaxCrossEntropyLoss
 """
 CONTRACTIONS = """
-    MatMul Gemm Conv ConvTranspose Einsum CumSum CumProd ScatterElements ScatterND
+    MatMul Gemm Conv ConvTranspose Einsum Attention CumSum CumProd ScatterElements ScatterND
 """
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
