@@ -1,11 +1,15 @@
-"""Sliding windows: where a window at an output position reads its input along one axis."""
+"""Sliding windows: where a window at an output position reads its input along one axis.
+
+At position ``o``, tap ``w`` of a window reads at ``stride * o + dilation * w - before``.  What
+lies outside of the input is padding.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from op_library._text import Loop, Loops, minus, select
+from op_library._text import Loop, Loops, minus, plus, select, stepped
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import OpCall
 from tcfuse.types import Size
@@ -19,8 +23,9 @@ class Window:
         size: Elements of the input.
         position: The loop over the window's positions.
         tap: The loop over its elements.
-        before: Elements of padding in front of the input.
+        before: Elements of padding in front of the input; a negative number skips elements.
         after: Elements of padding behind it.
+        rounds_up: Whether the last window may reach beyond the padding.
     """
 
     size: Size
@@ -30,18 +35,13 @@ class Window:
     dilation: int = 1
     before: int = 0
     after: int = 0
+    rounds_up: bool = False
 
     @property
     def subscript(self) -> str:
         """Where a tap reads."""
-        start, step = (
-            name if factor == 1 else f"{factor} * {name}"
-            for name, factor in (
-                (self.position[0], self.stride),
-                (self.tap[0], self.dilation),
-            )
-        )
-        return minus(f"{start} + {step}", self.before)
+        tap = stepped(self.tap[0], self.dilation, 0)
+        return minus(f"{stepped(self.position[0], self.stride, 0)} + {tap}", self.before)
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -49,18 +49,36 @@ class Window:
         found = []
         if self.before > 0:
             found.append(f"{self.subscript} >= 0")
-        if self.may_pass_the_end:
+        if self.may_pass(0):
             found.append(f"{self.subscript} < {self.size}")
         return tuple(found)
 
-    @property
-    def may_pass_the_end(self) -> bool:
-        """Whether the last tap at the last position may lie behind the input."""
+    def may_pass(self, padding: int) -> bool:
+        """Whether a tap may lie behind the input and ``padding`` elements after it."""
         extent, taps = self.position[1], self.tap[1]
         if isinstance(extent, int) and isinstance(taps, int) and isinstance(self.size, int):
             last = (extent - 1) * self.stride + (taps - 1) * self.dilation - self.before
-            return last >= self.size
-        return self.after > 0 or self.stride > 1
+            return last >= self.size + padding
+        return self.rounds_up or self.after > padding
+
+    def count(self, *, padded: bool) -> str:
+        """The number of taps in the input, or in the padded input, as an integer expression."""
+        padding = self.after if padded else 0
+        count = str(self.tap[1])
+        if self.may_pass(padding):
+            count = f"min({count}, {self._taps_before(plus(str(self.size), padding))})"
+        if padded or self.before <= 0:
+            return count
+        return f"{count} - {self._taps_before('0')}"
+
+    def _taps_before(self, end: str) -> str:
+        """The number of taps before ``end``, if there were enough."""
+        distance = stepped(self.position[0], -self.stride, plus(end, self.before))
+        if end == "0":
+            distance = f"max({distance}, 0)"
+        if self.dilation == 1:
+            return distance
+        return f"({plus(distance, self.dilation - 1)}) / {self.dilation}"
 
 
 def guarded(conditions: Sequence[str], value: str, otherwise: str = "0") -> str:
@@ -85,6 +103,8 @@ def windows_of(
     sizes: Sequence[Size],
     positions: Loops,
     taps: Loops,
+    *,
+    skips: bool = False,
 ) -> tuple[Window, ...]:
     """The window of a node along each spatial axis.
 
@@ -93,6 +113,8 @@ def windows_of(
         sizes: Of the input along these axes.
         positions: The loops of the output.
         taps: The loops of the window.
+        skips: Whether ``auto_pad`` pads by less than nothing where steps leave elements out,
+            as ONNX Runtime's pools do.
     """
     rank = len(sizes)
     strides = integers(call, "strides", rank, 1)
@@ -101,9 +123,10 @@ def windows_of(
         raise UnsupportedError(f"{call.op_type} with strides {strides}, dilations {dilations}")
     found = []
     pads = explicit_pads(call, rank)
-    for k, size in enumerate(sizes):
-        before, after = pads[k] or same_pads(call, size, taps[k][1], strides[k], dilations[k])
-        window = Window(size, positions[k], taps[k], strides[k], dilations[k], before, after)
+    rounds_up = bool(call.attributes.get("ceil_mode", 0))
+    for k, (size, stride, dilation) in enumerate(zip(sizes, strides, dilations, strict=True)):
+        around = pads[k] or same_pads(call, size, taps[k][1], stride, dilation, skips=skips)
+        window = Window(size, positions[k], taps[k], stride, dilation, *around, rounds_up)
         found.append(window)
     return tuple(found)
 
@@ -126,7 +149,7 @@ def explicit_pads(call: OpCall, rank: int) -> list[tuple[int, int] | None]:
 
 
 def same_pads(
-    call: OpCall, size: Size, taps: Size, stride: int, dilation: int
+    call: OpCall, size: Size, taps: Size, stride: int, dilation: int, *, skips: bool
 ) -> tuple[int, int]:
     """The padding that gives one position for every ``stride`` elements.
 
@@ -137,13 +160,14 @@ def same_pads(
         raise UnsupportedError(f"{call.op_type} with padding that depends on {size} and {taps}")
     extent = (taps - 1) * dilation + 1
     if isinstance(size, int):
-        padding = max((-(-size // stride) - 1) * stride + extent - size, 0)
+        padding = (-(-size // stride) - 1) * stride + extent - size
     else:
         padding = extent - 1
+    padding = padding if skips else max(padding, 0)
     return split_padding(padding, upper=call.attributes["auto_pad"] == "SAME_UPPER")
 
 
 def split_padding(padding: int, *, upper: bool) -> tuple[int, int]:
     """Padding divided to before and after, the odd element after when ``upper``."""
-    less, more = padding // 2, padding - padding // 2
-    return (less, more) if upper else (more, less)
+    before = int((padding if upper else padding + 1) / 2)  # rounded towards 0
+    return before, padding - before

@@ -16,8 +16,10 @@ from op_library._text import (
     number,
     only_output,
     require_equal,
+    statement,
     widened,
 )
+from op_library._windows import Window, guarded
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import TensorType
@@ -143,5 +145,28 @@ def mean_variance_normalization(call: OpCall) -> str:
         *deviations(rows, value, x.dtype),
         rows.each_row("Deviation", f"{root} + {number(1e-9)}"),
         rows.each_point("Y", f"{deviation} / {rows.at_row('Deviation')}"),
+    ]
+    return definition(call, {"X": x}, {"Y": only_output(call)}, body)
+
+
+@onnx_op("LRN", since=1, kind=Kind.REDUCTION)
+def local_response_normalization(call: OpCall) -> str:
+    """Elements divided by a power of what the channels around theirs add up to, squared."""
+    x, size = needed(call, 0), int(call.attributes.get("size", 0))
+    if size < 1 or x.rank < 2:
+        raise UnsupportedError(f"LRN of rank {x.rank} over {size} channels")
+    points = rows_of(call, x, ())
+    before = (size - 1) // 2
+    after = size - 1 - before
+    channels = Window(x.shape[1], points.point[1], ("w", size), before=before, after=after)
+    around = list(names(points.point))
+    around[1] = channels.subscript
+    square = guarded(channels.conditions, f"{at('X', around)} * {at('X', around)}")
+    alpha, beta = attribute(call, "alpha", 1e-4), attribute(call, "beta", 0.75)
+    mean = f"{alpha} / {size} * {points.at_point('Squares')}"
+    base = f"{attribute(call, 'bias', 1.0)} + {mean}"
+    body = [
+        statement("Squares", points.point, square, assign="+=!", reduce=(channels.tap,)),
+        points.each_point("Y", f"{points.at_point('X')} / pow({base}, {beta})"),
     ]
     return definition(call, {"X": x}, {"Y": only_output(call)}, body)

@@ -60,6 +60,7 @@ def finish(
         tuple(sizes.values()),
         tuple(_derived(built.sizes, sizes)),
         (*_checks(built.sizes, sizes), *_access_checks(draft, pool)),
+        tuple(_facts(built.sizes, sizes)),
     )
     return _with_lets(draft, pool).definition(name), interface, inputs
 
@@ -148,6 +149,13 @@ def _checks(sizes: Sizes, names: Mapping[str, str]) -> Iterator[tuple[str, str]]
     for condition, sentence in sizes.checks:
         if set(size_names([condition])) <= names.keys():
             yield rename_text(condition, names), rename_text(sentence, names)
+
+
+def _facts(sizes: Sizes, names: Mapping[str, str]) -> Iterator[str]:
+    """What holds of the names in every call."""
+    for fact in sizes.facts():
+        if set(size_names([fact])) <= names.keys():
+            yield rename_text(fact, names)
 
 
 def _access_checks(draft: Draft, pool: Pool) -> tuple[tuple[str, str], ...]:

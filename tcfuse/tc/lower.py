@@ -14,7 +14,9 @@ import onnx_ir as ir
 from tcfuse.errors import TcError, UnsupportedError
 from tcfuse.graph.constants import constant_tensor
 from tcfuse.opdef import OpCall, OpDef
-from tcfuse.tc.ast import Comprehension, Expr, Var
+from tcfuse.tc.ast import Binary, Comprehension, Expr, Var
+from tcfuse.tc.checked import CheckedDef
+from tcfuse.tc.linear import linear_of, linear_of_size
 from tcfuse.tc.parser import parse
 from tcfuse.tc.pool import Pool
 from tcfuse.tc.sema import check
@@ -54,13 +56,26 @@ def _lower(op_type: str, text: str) -> Lowered:
         checked = check(parse(text, f"<{op_type}>"), affine=False)
     except TcError as error:
         raise UnsupportedError(f"{op_type}: {error.message}") from error
-    if checked.preconditions or checked.origins or checked.inout:
+    if _open_conditions(checked) or checked.origins or checked.inout:
         raise UnsupportedError(f"{op_type} holds under conditions on sizes only")
     body = tuple(
         replace(s.comprehension, ranges=s.ranges, value=_expanded(s.comprehension), lets=())
         for s in checked.statements
     )
     return Lowered(checked.inputs, checked.outputs, dict(checked.tensors), body)
+
+
+def _open_conditions(checked: CheckedDef) -> list[Binary]:
+    """The preconditions that do not follow from the shapes of inputs and outputs."""
+    params = (*checked.definition.params, *checked.definition.returns)
+    never_negative = {linear_of_size(s) for p in params if p.type for s in p.type.shape}
+    found: list[Binary] = []
+    for condition in checked.preconditions:
+        assert isinstance(condition, Binary)
+        less, more = linear_of(condition.left, {}), linear_of(condition.right, {})
+        if less is None or more is None or more - less not in never_negative:
+            found.append(condition)
+    return found
 
 
 def _expanded(statement: Comprehension) -> Expr:

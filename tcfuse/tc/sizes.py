@@ -7,6 +7,7 @@ numbered in order of first appearance, so equal regions get equal text.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
@@ -101,6 +102,22 @@ class Sizes:
                 value = next(v for v, n in self._named.items() if n == name)
                 needed |= {str(s) for s in value.free_symbols}
         return tuple(name for name in self.names if name in needed)
+
+    def facts(self) -> Iterator[str]:
+        """What holds of the names because of what they are, as isl text.
+
+        ``n1 = floor((n0 - 1) / 2) + 1`` lies between two affine expressions of ``n0``.
+        """
+        for value, name in self._named.items():
+            roundings = [a for a in value.atoms(sympy.floor) if value.coeff(a) == 1]
+            if len(roundings) != 1 or name not in self.derived:
+                continue
+            inner = roundings[0].args[0]
+            divisor = math.lcm(*(int(c.q) for c in inner.as_coefficients_dict().values()))
+            rounded = _symbol(name) - (value - roundings[0])
+            rest = self._affine(sympy.expand(divisor * (inner - rounded)))
+            if rest is not None:
+                yield f"0 <= {rest.size()} <= {divisor - 1}"
 
     def _new_name(self) -> sympy.Symbol:
         self.names.append(f"n{len(self.names)}")

@@ -366,7 +366,7 @@ def run_ready(item: Ready, library: Path) -> str:
             assert got.dtype == want.dtype, f"{name} is {got.dtype}"
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                agree(got, want, rounds=item.rounds)
+                agree(got, want, rounds=item.rounds, case=item.name)
     return "equal"
 
 

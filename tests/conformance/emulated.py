@@ -149,7 +149,7 @@ def run_ready(item: Ready, program: Program, outcome: Emulated, seed: int) -> st
         for got, want in zip(emulated.outputs, wanted, strict=True):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                agree(got, want, rounds=item.rounds)
+                agree(got, want, rounds=item.rounds, case=item.name)
     return "equal"
 
 

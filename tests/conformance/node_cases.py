@@ -14,6 +14,11 @@ from onnx.backend.test.loader import load_node_model_tests
 from tcfuse.errors import UnsupportedError
 from tcfuse.types import DType, TensorType
 
+DECIMALS = {
+    "test_averagepool_2d_ceil_last_window_starts_on_pad": 4,
+}
+"""Cases whose numbers somebody wrote down with so many decimals, inputs and outputs."""
+
 
 def tolerance(dtype: DType, *, rounds: bool) -> dict[str, float]:
     """How far a result may be from ONNX's, which was computed in the case's own precision.
@@ -54,8 +59,8 @@ def type_of(array: np.ndarray | np.generic) -> TensorType:
     return TensorType(dtype, array.shape)
 
 
-def agree(got: np.ndarray, want: np.ndarray, *, rounds: bool) -> None:
-    """Compare a result with what ONNX expects, in double precision."""
+def agree(got: np.ndarray, want: np.ndarray, *, rounds: bool, case: str = "") -> None:
+    """Compare a result of ``case`` with what ONNX expects, in double precision."""
     assert got.shape == want.shape
     dtype = type_of(want).dtype
     if dtype.is_float:
@@ -65,6 +70,8 @@ def agree(got: np.ndarray, want: np.ndarray, *, rounds: bool) -> None:
     elif dtype is not DType.BOOL:
         got, want = got.astype(object), want.astype(object)
     limits = tolerance(dtype, rounds=rounds)
+    if case in DECIMALS:  # both sides were rounded: they may differ in the last one
+        limits["atol"] = 10.0 ** -DECIMALS[case]
     compare = np.testing.assert_allclose if dtype.is_float else assert_integers_close
     compare(got, want, **limits)
 

@@ -42,6 +42,7 @@ MINIMUM = {
     "movement": 20,
     "slicing": 34,
     "padding": 6,
+    "pooling": 47,
     "quantization": 10,
     "view": 33,
     "matmul": 18,
@@ -159,7 +160,9 @@ def run_node(
     return results[0]
 
 
-def run_case(model: onnx.ModelProto, inputs: Sequence[Any], expected: Sequence[Any]) -> None:
+def run_case(
+    case: str, model: onnx.ModelProto, inputs: Sequence[Any], expected: Sequence[Any]
+) -> None:
     """Compare a case's outputs with ours.
 
     Raises:
@@ -185,7 +188,7 @@ def run_case(model: onnx.ModelProto, inputs: Sequence[Any], expected: Sequence[A
             values |= run_node(node, opsets.get(node.domain, 1), values, types)
     rounds = any(node.op_type in ("Round", "QuantizeLinear") for node in model.graph.node)
     for name, want in wanted.items():
-        agree(values[name], want, rounds=rounds)
+        agree(values[name], want, rounds=rounds, case=case)
 
 
 def family_of(model: onnx.ModelProto) -> str:
@@ -213,7 +216,7 @@ def tally() -> Tally:
         family = family_of(model)
         try:
             for inputs, expected in case.data_sets:
-                run_case(model, inputs, expected)
+                run_case(case.name, model, inputs, expected)
         except UnsupportedError as reason:
             result.refused[str(reason)].append(case.name)
         except Exception as error:  # one bad case must not hide the others

@@ -18,6 +18,7 @@ OPERATORS = """
     ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax
     LayerNormalization RMSNormalization InstanceNormalization GroupNormalization
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
+    AveragePool MaxPool LpPool GlobalLpPool LRN
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
     Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
     GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss

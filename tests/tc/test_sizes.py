@@ -53,6 +53,14 @@ def test_only_what_is_needed_is_used():
     assert sizes.used({"n3"}) == ("n0", "n1", "n3")
 
 
+def test_what_a_rounded_size_lies_between_is_known():
+    sizes = Sizes.bind([(B, S)])
+    for value in (B * S, sympy.floor((B - 3) / 2) + 1, sympy.floor(B * S / 3), S + 1):
+        sizes.size(value)
+    assert list(sizes.derived) == ["n2", "n3", "n4"]
+    assert list(sizes.facts()) == ["0 <= n0 - 2*n3 - 1 <= 1", "0 <= n2 - 3*n4 <= 2"]
+
+
 @pytest.mark.parametrize(
     ("value", "names"),
     [
