@@ -21,6 +21,7 @@ from tcfuse.graph.constants import constant_value
 from tcfuse.graph.external_data import bind, tensors
 from tcfuse.graph.folding import Folder
 from tcfuse.graph.shapes import infer_shapes
+from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
 
 __all__ = ["constant_value", "load_model"]
@@ -50,7 +51,10 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)
-    infer_shapes(model, after_node=Folder(model))
+    folder, unroller = Folder(model), Unroller(model)
+    infer_shapes(model, after_node=folder)
+    while unroller.unroll():
+        infer_shapes(model, after_node=folder)
     return model
 
 

@@ -53,6 +53,11 @@ from tests.conformance.node_cases import agree, array_of, cases, type_of
 
 T = TypeVar("T")
 FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
+DECIDING = {
+    "If": 1,
+    "Loop": 2,
+    "Scan": 0,
+}  # control flow: the first inputs say how often it runs
 ROUNDING = ("Round", "QuantizeLinear")
 BATCH = 60
 UNITS = 4  # translation units of a batch's kernels
@@ -182,7 +187,7 @@ def check_defined(proto: onnx.ModelProto) -> None:
     """Raise ``UnsupportedError`` for a node that has no definition."""
     opsets = {entry.domain: entry.version for entry in proto.opset_import}
     for node in proto.graph.node:
-        if node.op_type not in FOLDED:
+        if node.op_type not in (*FOLDED, *DECIDING):
             opdef.find(node.op_type, opsets.get(node.domain, 1), node.domain)
 
 
@@ -193,6 +198,8 @@ def bake(proto: onnx.ModelProto, given: dict[str, np.ndarray]) -> None:
     for node in reversed(proto.graph.node):
         if node.op_type in FOLDED:
             inputs = set(node.input) if node.op_type in ("ConstantOfShape", "Range") else set()
+        elif node.op_type in DECIDING:
+            inputs = set(node.input[: DECIDING[node.op_type]])
         else:
             found = opdef.find(node.op_type, opsets.get(node.domain, 1), node.domain)
             inputs = {n for k, n in enumerate(node.input) if k in found.static}
@@ -239,7 +246,7 @@ def group_of_everything(proto: onnx.ModelProto) -> tuple[ir.Model, FusionGroup]:
         UnsupportedError: A node may not join.
     """
     model = load_model(proto)
-    nodes = tuple(model.graph)
+    nodes = tuple(node for node in model.graph if node.op_type != "Constant")
     if not nodes:
         raise UnsupportedError("everything is folded")
     for node in nodes:
