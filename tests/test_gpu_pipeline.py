@@ -15,7 +15,8 @@ import tcfuse
 from tcfuse.errors import OptionError, ToolchainError, UnsupportedError
 from tcfuse.kernels import CompiledKernel, compile_cuda_cached
 from tcfuse.options import OptimizeOptions
-from tcfuse.ort.inference import open_session, ort_errors, run
+from tcfuse.ort.arrays import run
+from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.manifest import read_manifest
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 from tcfuse.ort.stage import GateResult

@@ -18,7 +18,8 @@ import tcfuse
 from models.draft import Draft
 from tcfuse import debug, kernels
 from tcfuse.errors import InputError, OptionError, UnsupportedError
-from tcfuse.ort.inference import open_session, run
+from tcfuse.ort.arrays import run
+from tcfuse.ort.inference import open_session
 from tcfuse.ort.manifest import read_manifest
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 from tcfuse.pipeline import explain, optimize

@@ -47,3 +47,21 @@ def constant_value(value: ir.Value | None) -> np.ndarray | None:
     """The array of a constant, memory-mapped when its data is; ``None`` when it is not one."""
     tensor = constant_tensor(value)
     return None if tensor is None else tensor.numpy()
+
+
+def renamed(tensor: ir.TensorProtocol, name: str) -> ir.TensorProtocol:
+    """The data of ``tensor``, shared and unread, under another name."""
+    if isinstance(tensor, ir.ExternalTensor):
+        return ir.ExternalTensor(
+            tensor.location,
+            tensor.offset,
+            tensor.length,
+            tensor.dtype,
+            shape=ir.Shape(tensor.shape.numpy()),
+            name=name,
+            base_dir=tensor.base_dir,
+        )
+    shape = ir.Shape(tensor.shape.numpy())
+    if tensor.dtype is ir.DataType.STRING:
+        return ir.StringTensor(tensor.numpy(), shape=shape, name=name)
+    return ir.LazyTensor(lambda: tensor, tensor.dtype, shape, name=name)

@@ -20,7 +20,7 @@ import onnx_ir as ir
 from onnx.reference import ReferenceEvaluator
 
 from tcfuse.graph import shapes
-from tcfuse.graph.constants import constant_tensor
+from tcfuse.graph.constants import constant_tensor, renamed
 from tcfuse.types import DType
 
 _SMALL_BYTES = 1 << 20  # a result this small may be larger than what it is made of
@@ -72,8 +72,9 @@ class Folder:
             return
         if node.op_type == "Constant":
             tensor = constant_tensor(node.outputs[0])
+            name = node.outputs[0].name
             if tensor is not None and self._model.ir_version >= 4:
-                self._replace(node, [tensor])
+                self._replace(node, [renamed(tensor, name) if name else tensor])
             return
         arrays = _from_elements(node) or self._evaluate(node)
         if arrays is not None:

@@ -51,10 +51,10 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)
-    folder, unroller = Folder(model), Unroller(model)
-    infer_shapes(model, after_node=folder)
+    fold, unroller = Folder(model), Unroller(model)
+    infer_shapes(model, after_node=fold)
     while unroller.unroll():
-        infer_shapes(model, after_node=folder)
+        infer_shapes(model, after_node=fold)
     return model
 
 

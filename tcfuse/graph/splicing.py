@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx_ir as ir
 
+from tcfuse.graph.constants import renamed
 from tcfuse.graph.regions import bodies
 
 
@@ -29,13 +30,9 @@ class Splicer:
         self, body: ir.Graph, arguments: Sequence[ir.Value], before: ir.Node
     ) -> list[ir.Value]:
         """A copy of ``body``, called with ``arguments``; what it returns."""
-        copy = body.clone(allow_outer_scope_values=True)
         graph = _graph_of(before)
-        for value in tuple(copy.initializers.values()):
-            assert value.name is not None
-            del copy.initializers[value.name]
-            value.name = self._unused(value.name)
-            graph.register_initializer(value)
+        self._close(body, graph)
+        copy = body.clone(allow_outer_scope_values=True)
         results = list(copy.outputs)
         copy.outputs.clear()
         given = dict(zip(copy.inputs, arguments, strict=True))
@@ -55,7 +52,32 @@ class Splicer:
 
     def can_take(self, body: ir.Graph) -> bool:
         """Whether the model's format has a place for everything in ``body``."""
-        return self._has_initializers or not body.initializers
+        constants = body.initializers.values()
+        if not self._has_initializers:
+            return not constants
+        return not any(v.is_graph_input() or v.const_value is None for v in constants)
+
+    def _close(self, body: ir.Graph, graph: ir.Graph) -> None:
+        """Let ``body`` itself make what it returns, and ``graph`` hold its constants."""
+        for value in tuple(body.initializers.values()):
+            assert value.name is not None
+            assert value.const_value is not None
+            name = self._unused(value.name)
+            outer = ir.Value(
+                name=name,
+                type=value.type,
+                shape=value.shape,
+                const_value=renamed(value.const_value, name),
+            )
+            graph.register_initializer(outer)
+            value.replace_all_uses_with(outer, replace_graph_outputs=True)
+            del body.initializers[value.name]
+        for k, value in enumerate(body.outputs):
+            if value.graph is not body:
+                node = ir.Node("", "Identity", [value])
+                node.outputs[0].name = value.name
+                body.append(node)
+                body.outputs[k] = node.outputs[0]
 
     def constant(self, array: np.ndarray, before: ir.Node) -> ir.Value:
         """A constant; shape inference makes an initializer of it where there are any."""

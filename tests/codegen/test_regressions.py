@@ -9,7 +9,8 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
-from tcfuse.ort.inference import open_session, run
+from tcfuse.ort.arrays import run
+from tcfuse.ort.inference import open_session
 from tests.conformance.compiled import run_cases
 
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]

@@ -19,7 +19,8 @@ import pytest
 
 from models import fetch
 from tcfuse.cli import main
-from tcfuse.ort.inference import open_session, run
+from tcfuse.ort.arrays import run
+from tcfuse.ort.inference import open_session
 from tcfuse.ort.manifest import read_manifest
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 

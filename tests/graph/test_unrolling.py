@@ -164,3 +164,11 @@ def test_nothing_reads_what_the_other_branch_read():
     assert [node.op_type for node in loaded.graph] == ["Neg", "Abs"]
     (x,) = loaded.graph.inputs
     assert [user.op_type for user, _ in x.uses()] == ["Neg"]
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_the_original_is_not_changed(name: str):
+    source = parsed(GONE[name])
+    text = source.SerializeToString()
+    ir.to_proto(load_model(source))
+    assert source.SerializeToString() == text
