@@ -5,8 +5,6 @@ Source: https://onnx.ai/onnx/operators/onnx__QuantizeLinear.html
 
 from __future__ import annotations
 
-import numpy as np
-
 from op_library._text import (
     Loops,
     at,
@@ -18,16 +16,17 @@ from op_library._text import (
     require_equal,
     statement,
 )
+from op_library.conversion import short_float
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import DType, TensorType
 
 
 def scale_subscripts(call: OpCall, scale: TensorType, point: Loops) -> list[str]:
-    """The subscripts of the scale and the zero point at a point of the tensor.
+    """The subscripts of the scale, or of the zero point, at a point of the tensor.
 
     Raises:
-        UnsupportedError: The shape of the scale fits no granularity.
+        UnsupportedError: Its shape fits no granularity.
     """
     if scale.rank == 0 or scale.shape == (1,):
         return ["0"] * scale.rank
@@ -50,14 +49,13 @@ def scale_subscripts(call: OpCall, scale: TensorType, point: Loops) -> list[str]
 def dequantize(call: OpCall) -> str:
     """``(X - Zero) * Scale``."""
     x, scale, zero, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
-    if x.dtype.is_float:
-        raise UnsupportedError(f"DequantizeLinear of {x.dtype.tc}")
     point = loops(y.shape)
-    subscripts = scale_subscripts(call, scale, point)
     value = at("X", names(point))
     if zero:
-        value = f"(int32({value}) - int32({at('Zero', subscripts)}))"
-    value = f"{value} * {at('Scale', subscripts)}"
+        offset = at("Zero", scale_subscripts(call, zero, point))
+        floats = x.dtype.is_float
+        value = f"({value} - {offset})" if floats else f"(int32({value}) - int32({offset}))"
+    value = f"{value} * {at('Scale', scale_subscripts(call, scale, point))}"
     if scale.dtype is DType.FLOAT64 and y.dtype is not DType.FLOAT64:
         value = f"{y.dtype.tc}({value})"
     params = {"X": x, "Scale": scale, "Zero": zero}
@@ -67,19 +65,40 @@ def dequantize(call: OpCall) -> str:
 @onnx_op("QuantizeLinear", since=10, kind=Kind.ELEMENTWISE)
 @onnx_op("QuantizeLinear", since=1, kind=Kind.ELEMENTWISE, domain="com.microsoft")
 def quantize(call: OpCall) -> str:
-    """``X / Scale`` rounded half to even, plus ``Zero``, saturated."""
+    """``X / Scale`` rounded half to even, plus ``Zero``, saturated.
+
+    To a float of a byte there is no zero point but zero, and ONNX Runtime looks at none.
+    """
     x, scale, zero, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
-    if y.dtype.is_float or y.dtype.bytes > 2:
+    if y.dtype.bytes > 2:
         raise UnsupportedError(f"QuantizeLinear to {y.dtype.tc}")
     point = loops(y.shape)
-    subscripts = scale_subscripts(call, scale, point)
-    source = at("X", names(point))
-    if not x.dtype.is_float:
-        source = f"float({source})"
-    value = f"roundeven({source} / {at('Scale', subscripts)})"
-    if zero:
-        value = f"{value} + {at('Zero', subscripts)}"
-    limits = np.iinfo(y.dtype.numpy)
-    value = f"{y.dtype.tc}(int32(min(max({value}, {limits.min}), {limits.max})))"
+    divisor = at("Scale", scale_subscripts(call, scale, point))
+    value = quotient(call, x, at("X", names(point)), divisor)
+    if y.dtype.is_float:
+        saturate = bool(call.attributes.get("saturate", 1))
+        value = short_float(y.dtype, value, saturate=saturate)
+    else:
+        value = f"roundeven({value})"
+        if zero:
+            value = f"{value} + {at('Zero', scale_subscripts(call, zero, point))}"
+        value = saturated(value, y.dtype)
     params = {"X": x, "Scale": scale, "Zero": zero}
     return definition(call, params, {"Y": y}, [statement("Y", point, value)])
+
+
+def quotient(call: OpCall, x: TensorType, value: str, scale: str) -> str:
+    """``value / scale``, rounded to the type that ``precision`` asks for."""
+    number = int(call.attributes.get("precision", 0))
+    precision = DType.from_onnx(number)
+    if number and (precision is None or not precision.is_float):
+        raise UnsupportedError(f"{call.op_type} in the precision {number}")
+    if precision is not None:
+        return f"{precision.tc}({precision.tc}({value}) / {precision.tc}({scale}))"
+    return f"{value} / {scale}" if x.dtype.is_float else f"float({value}) / {scale}"
+
+
+def saturated(value: str, dtype: DType) -> str:
+    """A whole number as the nearest that a short integer type has."""
+    least, largest = dtype.limits
+    return f"{dtype.tc}(int32(min(max({value}, {least}), {largest})))"

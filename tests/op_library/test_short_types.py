@@ -67,3 +67,48 @@ def test_casts_between_integers_and_floats_of_a_byte(run, dtype, integer):
 def test_casts_between_floats_of_a_byte(run, source, target):
     x = np.arange(256, dtype=np.uint8).view(source.numpy)
     compare(run, "Cast", 19, [x], {"to": target.onnx})
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=NAMES)
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_quantization_to_floats_of_a_byte(run, dtype, saturate):
+    x = telling(dtype)
+    x = x if saturate else x[~misread(dtype, x)]
+    zero, attributes = np.zeros((), dtype.numpy), {"saturate": saturate}
+    compare(run, "QuantizeLinear", 19, [x, np.float32(1), zero], attributes)
+    scale = np.float32([0.5, 3, 1e-3])
+    zeros, attributes = np.zeros(3, dtype.numpy), {"axis": 0}
+    compare(run, "QuantizeLinear", 19, [np.stack([x, x * 4, x]), scale, zeros], attributes)
+    half = np.float16([0.25, -3, 100])
+    compare(run, "QuantizeLinear", 21, [half, np.float16(0.1)], {"output_dtype": dtype.onnx})
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=NAMES)
+def test_dequantization_of_floats_of_a_byte(run, dtype):
+    x = np.arange(256, dtype=np.uint8).view(dtype.numpy)
+    for scale in (np.float32(0.3), np.float16(0.3)):
+        compare(run, "DequantizeLinear", 19, [x, scale, np.zeros((), dtype.numpy)])
+    blocked = x.reshape(4, 64)
+    scales = np.linspace(0.1, 2, 4 * 16, dtype=np.float32).reshape(4, 16)
+    compare(run, "DequantizeLinear", 21, [blocked, scales], {"axis": 1, "block_size": 4})
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("rounding", ["up", "down", "nearest"])
+@pytest.mark.parametrize("source", [np.float32, np.float16, np.float64, np.int32])
+def test_casts_to_powers_of_two(run, saturate, rounding, source):
+    codes = np.arange(1, 255, dtype=np.uint32) << 23
+    offsets = np.array([0, 1, 0x3FFFFF, 0x400000, 0x400001, 0x7FFFFF], np.uint32)
+    tiny = np.uint32([0, 1, 0x3FFFFF, 0x400000, 0x400001, 0x5FFFFF, 0x600000, 0x7FFFFF])
+    x = np.concatenate([(codes[:, None] + offsets).ravel(), tiny]).view(np.float32)
+    with np.errstate(all="ignore"):
+        x = np.concatenate([x, np.float32([-1, -0.0, np.nan, np.inf, -np.inf])]).astype(source)
+    attributes = {"to": DType.FLOAT8E8M0.onnx, "saturate": saturate, "round_mode": rounding}
+    compare(run, "Cast", 25, [x], attributes)
+
+
+@pytest.mark.parametrize("target", [np.float32, np.float16, np.float64])
+def test_casts_from_powers_of_two(run, target):
+    x = np.arange(256, dtype=np.uint8).view(DType.FLOAT8E8M0.numpy)
+    to = next(d for d in DType if d.numpy == np.dtype(target)).onnx
+    compare(run, "Cast", 25, [x], {"to": to})
