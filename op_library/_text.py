@@ -131,10 +131,19 @@ def broadcast(type_: TensorType, onto: Loops) -> tuple[str, ...]:
     Raises:
         UnsupportedError: A size is neither 1 nor known to equal its loop's.
     """
-    if type_.rank > len(onto):
-        raise UnsupportedError(f"rank {type_.rank} does not broadcast to rank {len(onto)}")
-    aligned = onto[len(onto) - type_.rank :]
-    return tuple(subscript(size, loop) for size, loop in zip(type_.shape, aligned, strict=True))
+    return broadcast_shape(type_.shape, onto)
+
+
+def broadcast_shape(shape: Sequence[Size], onto: Loops) -> tuple[str, ...]:
+    """``broadcast`` of some dimensions of a tensor.
+
+    Raises:
+        UnsupportedError: A size is neither 1 nor known to equal its loop's.
+    """
+    if len(shape) > len(onto):
+        raise UnsupportedError(f"rank {len(shape)} does not broadcast to rank {len(onto)}")
+    aligned = onto[len(onto) - len(shape) :]
+    return tuple(subscript(size, loop) for size, loop in zip(shape, aligned, strict=True))
 
 
 def subscript(size: Size, loop: Loop) -> str:

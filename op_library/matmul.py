@@ -6,6 +6,7 @@ Source: https://onnx.ai/onnx/operators/onnx__MatMul.html and onnx__Gemm.html.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from op_library._text import (
     Loops,
     at,
     broadcast,
+    broadcast_shape,
     definition,
     loops,
     names,
@@ -25,7 +27,10 @@ from op_library._text import (
 )
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
-from tcfuse.types import TensorType
+from tcfuse.types import Size
+
+T = TypeVar("T")
+Sizes: TypeAlias = tuple[Size, ...]
 
 INNER = "c"
 """The index that is summed over."""
@@ -36,43 +41,55 @@ class Product:
     """The loops of a batched product of matrices and what it reads at a point of them.
 
     Attributes:
-        point: The loops of the result.
+        batch: The loops over matrices.
+        rows: The loop over the rows of the first factor; none when it is a vector.
+        columns: The loop over the columns of the second factor; none when it is a vector.
         inner: The loop that is summed over.
         left: Subscripts of the first factor.
         right: Subscripts of the second factor.
     """
 
-    point: Loops
+    batch: Loops
+    rows: Loops
+    columns: Loops
     inner: Loops
     left: tuple[str, ...]
     right: tuple[str, ...]
 
+    @property
+    def point(self) -> Loops:
+        """The loops of the result."""
+        return self.batch + self.rows + self.columns
 
-def product_of(a: TensorType, b: TensorType, y: TensorType) -> Product:
-    """The product of ``a`` and ``b`` as ``numpy.matmul`` has it, of vectors and batches too.
+    def summed(self, target: str, value: str) -> str:
+        """The statement that sums ``value`` for each point."""
+        return statement(target, self.point, value, assign="+=!", reduce=self.inner)
+
+
+def product_of(a: Sizes, b: Sizes, result: Sizes) -> Product:
+    """The product of tensors of these shapes, as ``numpy.matmul`` has it.
 
     Raises:
         UnsupportedError: The shapes do not fit each other.
     """
-    if not a.rank or not b.rank:
-        raise UnsupportedError("a product of matrices of rank 0")
-    if y.rank != max(a.rank, b.rank, 2) - (a.rank == 1) - (b.rank == 1):
-        raise UnsupportedError(f"ranks {a.rank} and {b.rank} do not make rank {y.rank}")
-    require_equal(a.shape[-1], b.shape[-2 if b.rank > 1 else 0])
-    point, inner = loops(y.shape), (INNER, a.shape[-1])
-    columns = point[-1:] if b.rank > 1 else ()
-    rest = point[: len(point) - len(columns)]
-    rows = rest[-1:] if a.rank > 1 else ()
-    batch = rest[: len(rest) - len(rows)]
-    matrices = ((a.shape[-2:-1], rows), (b.shape[-1:] if b.rank > 1 else (), columns))
-    for sizes, along in matrices:
-        for size, (_, extent) in zip(sizes, along, strict=True):
+    if not a or not b or len(result) != max(len(a), len(b), 2) - [len(a), len(b)].count(1):
+        raise UnsupportedError(f"a product of ranks {len(a)} and {len(b)}")
+    point = loops(result)
+    n_columns, n_rows = int(len(b) > 1), int(len(a) > 1)
+    split = len(point) - n_columns
+    rows, columns = point[split - n_rows : split], point[split:]
+    batch = point[: split - n_rows]
+    require_equal(a[-1], b[-2 if n_columns else 0])
+    for sizes, outer in ((a[-2:-1], rows), (b[1:][-1:], columns)):
+        for size, (_, extent) in zip(sizes, outer, strict=True):
             require_equal(size, extent)
-    left = broadcast(TensorType(a.dtype, a.shape[:-2]), batch)
-    right = broadcast(TensorType(b.dtype, b.shape[:-2]), batch)
+    left = broadcast_shape(a[:-2], batch)
+    right = broadcast_shape(b[:-2], batch)
     return Product(
-        point,
-        (inner,),
+        batch,
+        rows,
+        columns,
+        ((INNER, a[-1]),),
         (*left, *names(rows), INNER),
         (*right, INNER, *names(columns)),
     )
@@ -82,9 +99,9 @@ def product_of(a: TensorType, b: TensorType, y: TensorType) -> Product:
 def matmul(call: OpCall) -> str:
     """``numpy.matmul``."""
     a, b, y = needed(call, 0), needed(call, 1), only_output(call)
-    product = product_of(a, b, y)
+    product = product_of(a.shape, b.shape, y.shape)
     value = f"{at('A', product.left)} * {at('B', product.right)}"
-    body = [statement("Y", product.point, value, assign="+=!", reduce=product.inner)]
+    body = [product.summed("Y", value)]
     return definition(call, {"A": a, "B": b}, {"Y": y}, body)
 
 
@@ -95,32 +112,28 @@ def gemm(call: OpCall) -> str:
     if (a.rank, b.rank, y.rank) != (2, 2, 2):
         raise UnsupportedError(f"Gemm of ranks {a.rank} and {b.rank}")
     alpha, beta = factor(call, "alpha"), factor(call, "beta")
-    point = loops(y.shape)
-    (row, rows), (column, columns) = point
-    left, right = [row, INNER], [INNER, column]
-    a_shape, b_shape = a.shape, b.shape
-    if call.attributes.get("transA", 0):
-        left, a_shape = left[::-1], a_shape[::-1]
-    if call.attributes.get("transB", 0):
-        right, b_shape = right[::-1], b_shape[::-1]
-    for size, extent in ((a_shape[0], rows), (a_shape[1], b_shape[0]), (b_shape[1], columns)):
-        require_equal(size, extent)
+    flip_a, flip_b = (bool(call.attributes.get(name, 0)) for name in ("transA", "transB"))
+    product = product_of(flipped(a.shape, flip_a), flipped(b.shape, flip_b), y.shape)
+    left, right = flipped(product.left, flip_a), flipped(product.right, flip_b)
     value = f"{at('A', left)} * {at('B', right)}"
-    inner = ((INNER, a_shape[1]),)
     params = {"A": a, "B": b, "C": c}
     # As in ONNX Runtime, a C that counts nothing is not read: it may hold NaN.
     added = c if c and beta != "0" else None
     if alpha == "1" and not added:
-        body = [statement("Y", point, value, assign="+=!", reduce=inner)]
-        return definition(call, params, {"Y": y}, body)
-    result = scaled(alpha, at("Product", names(point)))
+        return definition(call, params, {"Y": y}, [product.summed("Y", value)])
+    result = scaled(alpha, at("Product", names(product.point)))
     if added:
-        result += f" + {scaled(beta, at('C', broadcast(added, point)))}"
+        result += f" + {scaled(beta, at('C', broadcast(added, product.point)))}"
     body = [
-        statement("Product", point, widened(a.dtype, value), assign="+=!", reduce=inner),
-        statement("Y", point, result),
+        product.summed("Product", widened(a.dtype, value)),
+        statement("Y", product.point, result),
     ]
     return definition(call, params, {"Y": y}, body)
+
+
+def flipped(axes: tuple[T, ...], flip: bool) -> tuple[T, ...]:
+    """What belongs to the axes of a tensor, with that of the last two exchanged if asked."""
+    return (*axes[:-2], axes[-1], axes[-2]) if flip else axes
 
 
 def factor(call: OpCall, name: str) -> str:

@@ -90,9 +90,17 @@ class _Window:
         return call.fresh()
 
 
+def _kernel(call: Call, w: Dims) -> Sequence[Dim]:
+    """The spatial sizes of the weights, as an attribute may say too."""
+    given: Sequence[Dim] = call.attribute("kernel_shape") or w[2:]
+    for a, b in zip(given, w[2:], strict=True):
+        call.scope.require(a, b)
+    return given
+
+
 def _convolution(call: Call, x: Dims, w: Dims) -> Dims:
-    kernel = call.attribute("kernel_shape") or w[2:]
-    window = _Window(call, kernel)
+    call.scope.require(x[1], multiply(w[1], int(call.attribute("group", 1))))
+    window = _Window(call, _kernel(call, w))
     spatial = [window.output(k, size, call) for k, size in enumerate(x[2:])]
     return (x[0], w[0], *spatial)
 
@@ -120,7 +128,8 @@ def conv_transpose(call: Call) -> Shapes:
     given = call.attribute("output_shape")
     if given:
         return [(x[0], channels, *given[-n:])]
-    window = _Window(call, call.attribute("kernel_shape") or w[2:])
+    call.scope.require(x[1], w[0])
+    window = _Window(call, _kernel(call, w))
     extra = call.attribute("output_padding") or (0,) * n
     spatial: list[Dim] = []
     for k, size in enumerate(x[2:]):

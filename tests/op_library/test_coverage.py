@@ -25,7 +25,8 @@ OPERATORS = """
     SoftmaxCrossEntropyLoss
 """
 CONTRACTIONS = """
-    MatMul Gemm Conv ConvTranspose Einsum Attention CumSum CumProd ScatterElements ScatterND
+    MatMul Gemm Conv ConvTranspose Einsum MatMulInteger ConvInteger QLinearMatMul QLinearConv
+    Attention CumSum CumProd ScatterElements ScatterND
 """
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
