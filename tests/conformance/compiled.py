@@ -49,6 +49,7 @@ from tcfuse.targets.toolchain import Toolchain, Unit
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.compose import Composed, compose
 from tcfuse.tc.sema import check
+from tests.conformance.choice import add_choice, chosen
 from tests.conformance.node_cases import agree, array_of, cases, type_of
 
 T = TypeVar("T")
@@ -441,9 +442,7 @@ def report(outcome: Outcome, *, refusals: bool) -> int:
 def main() -> int:
     """Run cases and print what became of them; the exit status says whether all were equal."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="every case, not a sample")
-    parser.add_argument("--every", type=int, default=12, help="which cases the sample has")
-    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    add_choice(parser, every=10)
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
     parser.add_argument("--record", action="store_true", help="write what tcfuse ops shows")
@@ -452,16 +451,13 @@ def main() -> int:
     if arguments.job is not None:
         run_job(arguments.job)
         return 0
-    if arguments.record and not arguments.all:
-        parser.error("--record needs --all")
-    chosen = [case for case in cases() if arguments.only in case.name]
-    if not (arguments.all or arguments.only):
-        chosen = chosen[:: arguments.every]
-    outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True)
+    if arguments.record and not (arguments.all and arguments.slice == (1, 1)):
+        parser.error("--record needs --all, in one run")
+    outcome = run_cases(chosen(arguments, cases()), symbolic=arguments.symbolic, progress=True)
     if arguments.record:
         from tests.conformance.taken import write
 
-        write(chosen, set(outcome.equal))
+        write(cases(), set(outcome.equal))
     return report(outcome, refusals=arguments.refusals)
 
 

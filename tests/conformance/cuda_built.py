@@ -20,6 +20,7 @@ from tcfuse.targets.nvrtc import compile_cuda
 from tcfuse.targets.nvrtc_library import find_nvrtc
 from tcfuse.targets.ptx import Ptx
 from tcfuse.targets.ptx_version import needed
+from tests.conformance.choice import add_choice, chosen
 from tests.conformance.compiled import Outcome, attempt, batches, report
 from tests.conformance.emulated import Emulated, Ready, prepare
 from tests.conformance.node_cases import cases
@@ -109,17 +110,14 @@ def run_cases(
 def main() -> int:
     """Compile cases and print what became of them; the exit status says whether all did."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="every case, not a sample")
-    parser.add_argument("--every", type=int, default=12, help="which cases the sample has")
-    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    add_choice(parser, every=60)
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--arch", default="sm_80", help="GPUs to compile for")
     arguments = parser.parse_args()
-    chosen = [case for case in cases() if arguments.only in case.name]
-    if not (arguments.all or arguments.only):
-        chosen = chosen[:: arguments.every]
     archs = parse_archs(arguments.arch, find_nvrtc().archs)
-    outcome = run_cases(chosen, archs, symbolic=arguments.symbolic, progress=True)
+    outcome = run_cases(
+        chosen(arguments, cases()), archs, symbolic=arguments.symbolic, progress=True
+    )
     return report(outcome, refusals=False)
 
 

@@ -27,6 +27,7 @@ from tcfuse.errors import ToolchainError
 from tcfuse.options import MappingOptions
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
+from tests.conformance.choice import add_choice, chosen
 from tests.conformance.compiled import (
     Outcome,
     Whole,
@@ -170,35 +171,20 @@ def run_cases(
     return outcome
 
 
-def part(text: str) -> tuple[int, int]:
-    """``2/8`` as numbers: the second of eight parts.
-
-    Raises:
-        ValueError: It is no part.
-    """
-    first, parts = map(int, text.split("/"))
-    if not 1 <= first <= parts:
-        raise ValueError(text)
-    return first, parts
-
-
 def main() -> int:
     """Run cases and print what became of them; the exit status says whether all were equal."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="every case, not a sample")
-    parser.add_argument("--every", type=int, default=12, help="which cases the sample has")
-    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    add_choice(parser, every=10)
     parser.add_argument("--symbolic", action="store_true", help="sizes get names")
     parser.add_argument("--refusals", action="store_true", help="list what was refused")
-    parser.add_argument("--slice", type=part, default=(1, 1), metavar="K/N", help="one part")
     parser.add_argument("--seed", type=int, default=0, help="draws what kernels meet")
     arguments = parser.parse_args()
-    chosen = [case for case in cases() if arguments.only in case.name]
-    if not (arguments.all or arguments.only):
-        chosen = chosen[:: arguments.every]
-    first, parts = arguments.slice
-    chosen = chosen[first - 1 :: parts]
-    outcome = run_cases(chosen, symbolic=arguments.symbolic, progress=True, seed=arguments.seed)
+    outcome = run_cases(
+        chosen(arguments, cases()),
+        symbolic=arguments.symbolic,
+        progress=True,
+        seed=arguments.seed,
+    )
     return report(outcome, refusals=arguments.refusals)
 
 

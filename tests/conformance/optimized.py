@@ -31,8 +31,8 @@ from tcfuse.ort.session import session_options
 from tcfuse.ort.verify import NOT_RUN
 from tcfuse.pipeline import optimize
 from tcfuse.result import Result
-from tests.conformance.emulated import part
-from tests.conformance.node_cases import agree
+from tests.conformance.choice import add_choice, chosen
+from tests.conformance.node_cases import agree, cases
 from tests.conformance.ort_values import answers, fed, leaves
 
 CHUNK = 100
@@ -196,19 +196,10 @@ def work(path: Path) -> None:
 # ---------------------------------------------------------------------- around the worker
 
 
-def chosen_cases() -> list[Any]:
-    """All of ONNX's node cases."""
-    from onnx.backend.test.loader import load_model_tests
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # NumPy's, about overflows
-        return list(load_model_tests(kind="node"))
-
-
-def run_cases(cases: Iterable[Any], *, progress: bool = False) -> Outcome:
+def run_cases(chosen: Iterable[Any], *, progress: bool = False) -> Outcome:
     """Every case through a worker, in chunks."""
     outcome = Outcome()
-    jobs = [Job(c.name, c.model.SerializeToString(), c.data_sets) for c in cases]
+    jobs = [Job(c.name, c.model.SerializeToString(), c.data_sets) for c in chosen]
     for start in range(0, len(jobs), CHUNK):
         for name, kind, why in run_apart(jobs[start : start + CHUNK]):
             outcome.found[name] = (kind, why)
@@ -267,21 +258,14 @@ def _lines(path: Path) -> Iterator[str]:
 def main() -> int:
     """Run cases and print what became of them; the exit status says whether all are right."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--all", action="store_true", help="every case, not a sample")
-    parser.add_argument("--every", type=int, default=40, help="which cases the sample has")
-    parser.add_argument("--only", default="", help="cases whose name contains this text")
-    parser.add_argument("--slice", type=part, default=(1, 1), metavar="K/N", help="one part")
+    add_choice(parser, every=40)
     parser.add_argument("--list", default="", help="list the cases of that outcome")
     parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.work is not None:
         work(arguments.work)
         return 0
-    cases = [case for case in chosen_cases() if arguments.only in case.name]
-    if not (arguments.all or arguments.only):
-        cases = cases[:: arguments.every]
-    first, parts = arguments.slice
-    outcome = run_cases(cases[first - 1 :: parts], progress=True)
+    outcome = run_cases(chosen(arguments, cases()), progress=True)
     for name, (kind, why) in outcome.found.items():
         if kind == arguments.list:
             print(f"{kind} {name}: {why}")  # noqa: T201

@@ -9,7 +9,7 @@ from tests.conformance.node_cases import cases
 
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]
 
-EVERY = 12  # the sample is every twelfth case
+EVERY = 10  # the sample is every tenth case
 KNOWN_REFUSALS = (
     "Dropout is, or may be, in training mode",
     "everything is folded",

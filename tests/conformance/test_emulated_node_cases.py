@@ -22,7 +22,7 @@ MORE_REFUSALS = (
     "elements in mode",
     "is not known from the input shapes",
 )
-EVERY, OTHERS = 16, 60  # the samples are every so manieth case
+EVERY, OTHERS = 10, 60  # the samples are every so manieth case
 
 
 @pytest.fixture(scope="module", params=["known", "symbolic", "drawn"])

@@ -7,7 +7,8 @@ import pickle
 import pytest
 
 from tests.conformance import optimized
-from tests.conformance.optimized import Job, chosen_cases, run_apart, run_cases
+from tests.conformance.node_cases import cases
+from tests.conformance.optimized import Job, run_apart, run_cases
 
 EVERY = 40  # the sample is every so manieth case
 
@@ -17,7 +18,7 @@ EVERY = 40  # the sample is every so manieth case
 @pytest.mark.timeout(7200)
 def test_optimized_cases_give_what_onnx_runtime_gives(request, capsys):
     every = 1 if request.config.getoption("--all-cases") else EVERY
-    outcome = run_cases(chosen_cases()[::every])
+    outcome = run_cases(cases()[::every])
     with capsys.disabled():
         print(f"\n{outcome.summary()}")  # noqa: T201 - the counts are this test's result
     assert not outcome.bad
