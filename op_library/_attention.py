@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from op_library._heads import Heads, shared_head
+from op_library._heads import Heads, joined, shared_head
 from op_library._rows import Rows
 from op_library._statistics import converted
-from op_library._text import Loops, at, names, number, require_equal, statement
+from op_library._text import at, names, number, require_equal, statement
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import OpCall
 from tcfuse.types import DType, Size, TensorType
@@ -83,21 +83,13 @@ class Attended:
         if type_.rank == 4:
             point, read = over, at("Mean", names(over))
         else:
-            point, read = joined(mean, type_)
+            point, read = joined(mean, type_, "bqc")
         if wide:
             read = converted(read, self.precision, type_.dtype)
         return [
             statement("Mean", over, value, assign="+=!", reduce=inner),
             statement(name, point, read),
         ]
-
-
-def joined(apart: Heads, type_: TensorType) -> tuple[Loops, str]:
-    """The loops of a tensor with the heads side by side, and heads kept apart read there."""
-    point = tuple(zip("bqc", type_.shape, strict=True))
-    if apart.heads == 1:
-        return point, apart.at("b", "0", "q", "c")
-    return point, apart.at("b", f"c / {apart.width}", "q", f"c % {apart.width}")
 
 
 def attended(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from op_library._text import Loop, at, minus, plus, select, statement, total
+from op_library._text import Loop, Loops, at, minus, plus, select, statement, total
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import OpCall, same_size
 from tcfuse.types import Size, TensorType
@@ -110,3 +110,19 @@ def behind(name: str, past: Heads, new: Heads) -> tuple[Heads, str]:
         new.at(batch, head, minus(step, past.steps), channel),
     )
     return whole, statement(name, point, value)
+
+
+def joined(apart: Heads, type_: TensorType, indices: str) -> tuple[Loops, str]:
+    """The loops of a tensor with its heads side by side, and heads kept apart read there.
+
+    Args:
+        apart: The heads.
+        type_: The type of the tensor.
+        indices: Names for batch, step and column.
+    """
+    batch, step, column = tuple(indices)
+    point = tuple(zip(indices, type_.shape, strict=True))
+    if apart.heads == 1:
+        return point, apart.at(batch, "0", step, column)
+    head, channel = f"{column} / {apart.width}", f"{column} % {apart.width}"
+    return point, apart.at(batch, head, step, channel)

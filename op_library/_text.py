@@ -252,3 +252,15 @@ def scalar(call: OpCall, k: int) -> int | None:
     if value.size != 1:
         raise UnsupportedError(f"input {k} of {call.op_type} has {value.size} elements")
     return int(value.reshape(()))
+
+
+def require_defaults(call: OpCall, defaults: Mapping[str, object]) -> None:
+    """Check that attributes have the only values that a definition covers.
+
+    Raises:
+        UnsupportedError: One has another.
+    """
+    for name, default in defaults.items():
+        value = call.attributes.get(name, default)
+        if value != default:
+            raise UnsupportedError(f"{call.op_type} with {name} {value}")
