@@ -40,7 +40,7 @@ def attention(call: OpCall) -> str:
         Q, K, V: ``(batch, heads, steps, width)`` or ``(batch, steps, heads * width)``; a head
             of K and V may serve several of Q.
         Mask: Broadcast to the scores, ``(batch, heads, steps of Q, steps of K and its past)``;
-            from opset 24 on the steps may be fewer, and those that are missing are masked.
+            steps that are missing, which there may be from opset 24 on, are masked.
         PastKey, PastValue: ``(batch, heads, steps, width)``, put in front of K and V.
         Valid: ``(batch)``: how many steps of K and V count.
         Y: As Q.
@@ -192,7 +192,8 @@ def mask_at(call: OpCall, mask: TensorType, core: Attended) -> tuple[str, list[s
     subscripts = [subscript(size, loop) for size, loop in outer]
     steps, missing = mask.shape[-1], []
     if not same_size(steps, core.keys.steps):
-        if call.opset < 24 or steps == 1:
+        known = isinstance(steps, int) and isinstance(core.keys.steps, int)
+        if steps == 1 or (call.opset < 24 and known):
             raise UnsupportedError(f"a mask of {steps} steps for {core.keys.steps} keys")
         missing = [f"t < {steps}"]
     value = at("Mask", [*subscripts, "t"])

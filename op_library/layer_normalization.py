@@ -17,8 +17,7 @@ from op_library._statistics import (
     squares,
     standard_stash,
 )
-from op_library._text import at, attribute, broadcast, definition, needed
-from tcfuse.errors import UnsupportedError
+from op_library._text import at, attribute, broadcast, definition, needed, statement
 from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import TensorType
 
@@ -129,16 +128,17 @@ def skip_definition(
     )
     x, y, mean = needed(call, 0), first_output(call), output(call, 1)
     deviation, sum_ = output(call, 2), output(call, 3)
-    if mean and "Shift" not in params:
-        raise UnsupportedError(f"{call.op_type} with its mean as an output")
     body = [
         rows.each_point("Added", added),
         *statistics,
         scaling(rows, attribute(call, "epsilon", 1e-12)),
         rows.each_point("Y", result),
-        *row_output(rows, "Mean", "Center", x.dtype, mean),
         *row_output(rows, "InvStdDev", "Scaling", x.dtype, deviation),
     ]
+    if mean and "Shift" in params:
+        body += row_output(rows, "Mean", "Center", x.dtype, mean)
+    elif mean:
+        body.append(statement("Mean", rows.with_ones(), "0"))  # nothing is subtracted
     if sum_:
         body.append(rows.each_point("Total", rows.at_point("Added")))
     returns = {"Y": y, "Mean": mean, "InvStdDev": deviation, "Total": sum_}

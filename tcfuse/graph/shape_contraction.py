@@ -12,7 +12,6 @@ from tcfuse.graph.symbols import (
     Dims,
     add,
     ceil_divide,
-    exact_divide,
     floor_divide,
     multiply,
     subtract,
@@ -171,26 +170,6 @@ def recurrent(call: Call) -> Shapes:
     steps, batch = x[0], x[1]
     last = (directions, batch, hidden)
     return [(steps, directions, batch, hidden), last, last]
-
-
-@shape_rule("Attention")
-def attention(call: Call) -> Shapes:
-    """Y, the keys and values with the past in front of them, and the scores."""
-    query, key, value = (call.shape(k) for k in range(3))
-    if len(query) == 3:
-        q_heads: Dim = int(call.attribute("q_num_heads"))
-        kv_heads: Dim = int(call.attribute("kv_num_heads"))
-        batch, q_steps, steps = query[0], query[1], key[1]
-        width, value_width = (exact_divide(x[2], kv_heads) for x in (key, value))
-        y: Dims = (batch, q_steps, multiply(q_heads, value_width))
-    else:
-        batch, q_heads, q_steps, _ = query
-        kv_heads, steps, width, value_width = key[1], key[2], key[3], value[3]
-        y = (batch, q_heads, q_steps, value_width)
-    past = call.shape(4)[2] if call.input(4) is not None else 0
-    total = add(past, steps)
-    scores = (batch, q_heads, q_steps, total)
-    return [y, (batch, kv_heads, total, width), (batch, kv_heads, total, value_width), scores]
 
 
 @shape_rule("Einsum")

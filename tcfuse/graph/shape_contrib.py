@@ -1,6 +1,6 @@
 """Shape rules of operators outside the ONNX standard that models in circulation contain.
 
-They have no schema here: every output has the element type of the first input.
+They have no schema here: ``shape_types`` says which element types they give.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ def same_shape(call: Call) -> Shapes:
 @shape_rule("com.microsoft::SkipLayerNormalization")
 @shape_rule("com.microsoft::SkipSimplifiedLayerNormalization")
 def skip_normalization(call: Call) -> Shapes:
-    """The result and the sum as the input; the statistics are training only."""
+    """The result and the sum as the input; mean and deviation with the last axis kept as 1."""
     x = call.shape(0)
-    return [x, None, None, x]
+    statistics = (*x[:-1], 1)
+    return [x, statistics, statistics, x]
 
 
 @shape_rule("com.microsoft::MatMulNBits")

@@ -115,7 +115,7 @@ def batch_normalization(call: Call) -> Shapes:
     return [call.shape(0), *[statistics] * 4]
 
 
-@shape_rule("LayerNormalization")
+@shape_rule("LayerNormalization", "SimplifiedLayerNormalization")
 def layer_normalization(call: Call) -> Shapes:
     """Y as X; mean and inverse deviation with the normalised axes kept as 1."""
     x = call.shape(0)

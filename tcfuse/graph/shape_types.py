@@ -29,6 +29,15 @@ _BY_ATTRIBUTE = {
     "Bernoulli": ("dtype", None),
     "Multinomial": ("dtype", ir.DataType.INT32),
 }
+_FLOAT, _FIRST = ir.DataType.FLOAT, (0,)
+# What no schema tells: a type, or the inputs of which the first one present has the same.
+_UNTOLD: dict[str, tuple[ir.DataType | tuple[int, ...], ...]] = {
+    "::LinearAttention": (_FIRST, (3, 0)),
+    "::SimplifiedLayerNormalization": ((1,), _FLOAT),
+    "com.microsoft::LinearAttention": (_FIRST, (3, 0)),
+    "com.microsoft::SkipLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
+    "com.microsoft::SkipSimplifiedLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
+}
 _BY_INPUT = {"CastLike": 1, "OneHot": 2, "DequantizeLinear": 1}
 
 
@@ -49,6 +58,9 @@ def _output_types(
 
     Without a schema that is the first input.
     """
+    untold = _UNTOLD.get(f"{domain}::{op_type}")
+    if untold is not None:
+        return untold[:n]
     schema = schema_of(op_type, domain, opset)
     if schema is None:
         return ((0,),) * n

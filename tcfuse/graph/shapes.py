@@ -18,6 +18,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
+    shape_attention,
     shape_contraction,
     shape_contrib,
     shape_elements,

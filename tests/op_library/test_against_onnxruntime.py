@@ -217,6 +217,7 @@ def test_normalizations(run, op_type, opset, arrays, attributes, outputs):
     compare(run, op_type, opset, arrays, attributes, outputs)
 
 
+m = data(4, 5)
 CONTRIBUTED = [
     ("Gelu", [EDGES], ("y",)),
     ("QuickGelu", [EDGES], ("y",)),
@@ -228,6 +229,8 @@ CONTRIBUTED = [
     ("SkipLayerNormalization", [half, half, row, row], ("y",)),
     ("SkipSimplifiedLayerNormalization", [x, x + 1, data(4), data(4)], ("y", "", "", "sum")),
     ("SkipSimplifiedLayerNormalization", [x, x + 1, data(4)], ("y",)),
+    ("SkipSimplifiedLayerNormalization", [x, x + 1, data(4)], ("y", "mean", "deviation")),
+    ("SkipLayerNormalization", [m, m + 1, data(5), data(5)], ("y", "mean", "deviation", "sum")),
 ]
 
 
@@ -236,7 +239,6 @@ def test_contributed_operators(run, op_type, arrays, outputs):
     compare(run, op_type, 1, arrays, {}, outputs, MICROSOFT)
 
 
-m = data(4, 5)
 MOVEMENTS = [
     ("Slice", 9, [m], {"starts": [1, -3], "ends": [1000, -1], "axes": [0, 1]}, ("y",)),
     ("Slice", 9, [m], {"starts": [1, 2], "ends": [3, 5]}, ("y",)),

@@ -20,7 +20,7 @@ OPERATORS = """
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
     AveragePool MaxPool LpPool GlobalLpPool LRN
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
-    Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
+    RotaryEmbedding Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
     GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss
     SoftmaxCrossEntropyLoss
 """
@@ -30,7 +30,8 @@ CONTRACTIONS = """
 """
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
-    SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear
+    SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear RotaryEmbedding
+    LinearAttention CausalConvWithState
 """
 
 
