@@ -18,9 +18,9 @@ OPERATORS = """
     ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax
     LayerNormalization RMSNormalization InstanceNormalization GroupNormalization
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
-    AveragePool MaxPool LpPool GlobalLpPool LRN
+    AveragePool MaxPool LpPool GlobalLpPool LRN RotaryEmbedding
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
-    RotaryEmbedding Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
+    Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
     GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss
     SoftmaxCrossEntropyLoss
 """
