@@ -11,7 +11,7 @@ from typing import Any
 import onnx_ir as ir
 
 from tcfuse.graph.fallback import body_digest
-from tcfuse.graph.fusion import split
+from tcfuse.graph.fusion import halves, split
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import Replacement
 from tcfuse.kernels import Compiled
@@ -20,7 +20,7 @@ from tcfuse.ort.manifest import RegionReport, Report, versions
 from tcfuse.ort.record import interface_to_json
 from tcfuse.ort.stage import GateResult
 from tcfuse.ort.verify import Verification, reject_reason
-from tcfuse.tc.compose import ComposeError
+from tcfuse.tc.compose import ComposeError, TooLargeError
 
 log = logging.getLogger(__name__)
 
@@ -80,12 +80,21 @@ class Attempt:
 def attempt_parts(
     group: FusionGroup, attempt: Callable[[FusionGroup], Attempt]
 ) -> Iterator[Attempt]:
-    """Attempt ``group``, or the parts it falls into without the nodes that are in the way."""
+    """Attempt ``group``, or the parts it falls into.
+
+    It does without the nodes that are in the way, and by halves where it is too much for one
+    kernel.
+    """
     waiting, n_splits = [group], 0
     while waiting:
         part = waiting.pop(0)
         try:
             yield attempt(part)
+        except TooLargeError as error:
+            if len(part.nodes) == 1:
+                yield Attempt(part, reason=str(error))
+            else:
+                waiting.extend(halves(part))
         except ComposeError as error:
             n_splits += 1
             yield Attempt(FusionGroup((error.node,), (), ()), reason=str(error))

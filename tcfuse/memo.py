@@ -16,7 +16,7 @@ from tcfuse.graph.plan import FusionGroup
 from tcfuse.kernels import Compiled, recall_kernels
 from tcfuse.ort.subgraph import constant_of
 from tcfuse.store import Record, Store, key_of, tool_digest
-from tcfuse.tc.compose import ComposeError
+from tcfuse.tc.compose import ComposeError, TooLargeError
 
 KIND = "regions"
 MOST_ELEMENTS = 4096  # of a constant that may have become part of the text
@@ -29,7 +29,8 @@ def remembered(
 
     Raises:
         ComposeError: A node is in the way.
-        UnsupportedError: The region is refused.
+        TooLargeError: It is too much for one kernel.
+        UnsupportedError: The region is refused otherwise.
     """
     record = store.get(KIND, key)
     if record is not None and (found := _recall(store, record, group)) is not None:
@@ -39,6 +40,9 @@ def remembered(
     except ComposeError as error:
         node = group.nodes.index(error.node)
         store.put(KIND, key, {"refused": str(error), "node": node})
+        raise
+    except TooLargeError as error:
+        store.put(KIND, key, {"too_large": str(error)})
         raise
     except UnsupportedError as error:
         store.put(KIND, key, {"refused": str(error)})
@@ -58,6 +62,8 @@ def _recall(store: Store, record: Record, group: FusionGroup) -> Compiled | None
     """What a record says about ``group``; ``None`` when a kernel is gone."""
     if "node" in record:
         raise ComposeError(record["refused"], group.nodes[record["node"]])
+    if "too_large" in record:
+        raise TooLargeError(record["too_large"])
     if "refused" in record:
         raise UnsupportedError(record["refused"])
     kernels = recall_kernels(*(store, record["cpu"], record["cuda"]), record["without_cuda"])

@@ -30,7 +30,7 @@ from tcfuse.ort.model_feeds import Wishes
 from tcfuse.result import Result, Source, given, path_of
 from tcfuse.store import Store
 from tcfuse.targeting import resolved
-from tcfuse.tc.compose import ComposeError, compose
+from tcfuse.tc.compose import ComposeError, TooLargeError, compose
 from tcfuse.tc.sema import check
 from tcfuse.trial import Trial, gate_all, verify_all
 
@@ -106,12 +106,12 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
     """One region through every compiling stage, or from the cache.
 
     Raises:
-        ComposeError: A node is in the way; the rest may work without it.
+        ComposeError, TooLargeError: Parts of it may do.
     """
     key = region_key(group, model, *run.options.of_kernels(), suffix)
     try:
         compiled = remembered(run.store, key, group, lambda: _stages(group, model, run, suffix))
-    except ComposeError:
+    except (ComposeError, TooLargeError):
         raise
     except UnsupportedError as error:
         return Attempt(group, reason=str(error))

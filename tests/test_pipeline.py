@@ -23,6 +23,7 @@ from tcfuse.ort.inference import open_session
 from tcfuse.ort.manifest import read_manifest
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 from tcfuse.pipeline import explain, optimize
+from tcfuse.tc import compose
 
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]
 
@@ -62,6 +63,34 @@ def test_a_fused_model_gives_the_same_answers(name: str):
     assert [region.reason for region in result.report.regions if not region.kept] == []
     assert result.report.kept
     same_answers(original, result)
+
+
+def test_a_recurrence_of_hundreds_of_nodes_is_one_kernel():
+    original = model("scan", steps=32)
+    result = optimize(original, gate=False)
+    (region,) = result.report.kept
+    assert len(region.nodes) > 192
+    same_answers(original, result)
+
+
+def test_a_region_of_too_many_statements_becomes_several(
+    empty_cache: None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(compose, "MOST_STATEMENTS", 12)
+    original = model("scan", steps=8)
+    for _ in range(2):  # made, and remembered
+        result = optimize(original, gate=False)
+        assert len(result.report.kept) > 1
+        assert not any(region.reason for region in result.report.regions)
+    same_answers(original, result)
+
+
+def test_an_infinity_times_an_exponential_that_is_flushed_is_no_error():
+    g = Draft("flushed")
+    x, y = g.input("x", [64, 512]), g.input("y", [64, 512])
+    g.output(g.op("Mul", g.op("Exp", x), y), "z", [64, 512])
+    (region,) = optimize(g.model(), gate=False).report.regions
+    assert region.kept, region.reason
 
 
 def test_the_source_stays_as_it_is():

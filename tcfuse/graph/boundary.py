@@ -35,15 +35,26 @@ def group_of(nodes: Iterable[ir.Node], opsets: Mapping[str, int] | None = None) 
 def split(group: FusionGroup, node: ir.Node) -> tuple[FusionGroup, ...]:
     """``group`` without ``node``: what is left, as convex connected groups."""
     assert node in group.nodes, f"{node.name} is not in the group"
-    known = set(group.inputs) | {v for member in group.nodes for v in member.outputs}
+    return _parts(group, set(group.nodes) - {node})
+
+
+def halves(group: FusionGroup) -> tuple[FusionGroup, ...]:
+    """The first half of ``group`` and the second, each as convex connected groups."""
+    middle = len(group.nodes) // 2
+    first, second = group.nodes[:middle], group.nodes[middle:]
+    return (*_parts(group, set(first)), *_parts(group, set(second)))
+
+
+def _parts(group: FusionGroup, members: Collection[ir.Node]) -> tuple[FusionGroup, ...]:
+    """Those nodes of ``group`` that are ``members``, as convex connected groups."""
+    known = set(group.inputs) | {v for node in group.nodes for v in node.outputs}
 
     def is_static(member: ir.Node, position: int) -> bool:
         return member.inputs[position] not in known
 
-    rest = set(group.nodes) - {node}
     return tuple(
-        _group(tuple(members), is_static)
-        for members in grow(node_graph(group.nodes), rest, lambda _: ALLOWED)
+        _group(tuple(part), is_static)
+        for part in grow(node_graph(group.nodes), members, lambda _: ALLOWED)
     )
 
 

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 
 import onnx_ir as ir
 
-from tcfuse.graph.boundary import group_of, split
+from tcfuse.graph.boundary import group_of, halves, split
 from tcfuse.graph.cuts import cut_shared
+from tcfuse.graph.handover import hand_over
 from tcfuse.graph.layout import surroundings
 from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
 from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
@@ -20,7 +21,7 @@ from tcfuse.graph.regions import bodies, grow, node_graph, topological
 from tcfuse.graph.shape_math import shape_arithmetic
 from tcfuse.graph.worth import Pruner, may_leave_native
 
-__all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "split"]
+__all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "halves", "split"]
 
 
 def fuse(
@@ -46,7 +47,7 @@ def fuse(
     members = {node for node in order if node not in reasons}
     pruner = Pruner(opsets, surroundings(order, folded), conservative)
     regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
-    kept = pruner.prune(regions)
+    kept = pruner.prune(hand_over(regions, opsets))
     reasons.update(pruner.reasons)
     groups = tuple(group_of(nodes, opsets) for nodes in kept)
     fused = {node for group in groups for node in group.nodes}

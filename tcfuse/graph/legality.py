@@ -25,9 +25,9 @@ from tcfuse.types import DType
 MAX_RANK = 8
 """Longest shape a region may hold: the index names of ``opdef`` and isl's costs end there."""
 
-MAX_NODES = 192
-"""Most nodes in a region.  Scheduling is cubic in the statements (0.4 s for 96, 4 s for 300),
-and a region of 192 nodes already saves all but 1/192 of the traffic that fusing can save."""
+MAX_NODES = 768
+"""Most nodes in a region: those of a recurrence over a hundred steps, written out.  How many
+statements they become is bounded by ``tc.compose``, which has them divided."""
 
 STANDARD_DOMAINS = ("", "ai.onnx")
 

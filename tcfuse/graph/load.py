@@ -20,6 +20,7 @@ from tcfuse.errors import InputError
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.external_data import bind, tensors
 from tcfuse.graph.folding import Folder
+from tcfuse.graph.quantized import own_dequantizers
 from tcfuse.graph.shapes import infer_shapes
 from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
@@ -33,6 +34,7 @@ _IN_MEMORY = "the model"
 def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     """A copy of ``source`` with the types and shapes of all values, and constants folded.
 
+    Each node that reads a dequantized value gets a DequantizeLinear of its own.
     Large tensors are shared with the original or mapped from its files, never copied.
 
     Raises:
@@ -55,6 +57,7 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     infer_shapes(model, after_node=fold)
     while unroller.unroll():
         infer_shapes(model, after_node=fold)
+    own_dequantizers(model)
     return model
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -78,6 +78,9 @@ GEMM_ACTIVATIONS = frozenset(
         "ThresholdedRelu",
     }
 )
+RANGES = frozenset({"Clip", "Relu"})
+"""Activations that ONNX Runtime drops before a QuantizeLinear that saturates in their place."""
+
 QUANTIZED_ANCHORS = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 POOLS = frozenset({"AveragePool", "MaxPool"})
 
@@ -89,10 +92,12 @@ class Anchor:
     Attributes:
         op_type: ``Conv``, ``Gemm``, ``MatMul`` or ``MatMulInteger``.
         closed: Nothing further can be merged behind it.
+        quantized: It runs on 8-bit integers if a QuantizeLinear comes next.
     """
 
     op_type: str
     closed: bool = False
+    quantized: bool = False
 
 
 Absorbed = dict[ir.Node, Anchor]
@@ -107,8 +112,15 @@ def anchor_of(value: ir.Value | None, absorbed: Absorbed) -> Anchor | None:
         return None
     if producer in absorbed:
         return absorbed[producer]
-    known = producer.op_type in ("Conv", "Gemm", "MatMul", "MatMulInteger")
-    return Anchor(producer.op_type) if known else None
+    if producer.op_type not in ("Conv", "Gemm", "MatMul", "MatMulInteger"):
+        return None
+    return Anchor(producer.op_type, quantized=_reads_integers(producer))
+
+
+def _reads_integers(node: ir.Node) -> bool:
+    """Whether every input of ``node`` comes out of a DequantizeLinear."""
+    makers = [value.producer() for value in node.inputs if value is not None]
+    return all(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
 
 
 def epilogue(
@@ -123,13 +135,16 @@ def epilogue(
     """
     for value in node.inputs:
         anchor = anchor_of(value, absorbed)
-        if anchor is not None and not anchor.closed and value is not None:
-            after = EPILOGUES[anchor.op_type](node, value, around)
-            if after is not None:
-                return (
-                    after,
-                    f"ONNX Runtime fuses {node.op_type} into the {anchor.op_type} before it",
-                )
+        if anchor is None or value is None:
+            continue
+        if node.op_type == "QuantizeLinear" and anchor.quantized:
+            reason = f"ONNX Runtime runs the {anchor.op_type} before it on 8-bit integers"
+            return Anchor(anchor.op_type, closed=True), reason
+        after = None if anchor.closed else EPILOGUES[anchor.op_type](node, value, around)
+        if after is not None:
+            reason = f"ONNX Runtime fuses {node.op_type} into the {anchor.op_type} before it"
+            quantized = anchor.quantized and node.op_type in RANGES
+            return replace(after, quantized=quantized), reason
     return None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from typing import TypeAlias
 import numpy as np
 import onnx_ir as ir
 
+from tcfuse.codegen.mathlib import FLUSHES
 from tcfuse.errors import TcfuseError, VerificationError
 from tcfuse.ort.accuracy import Comparison, compare
 from tcfuse.ort.arrays import run
@@ -148,6 +149,10 @@ def _over_feeds(
         length = reduction_length(subject.checked, feed)
         for k, port in enumerate(ports):
             found = compare(ours[k], expected[k], exact[k], port.type.dtype, length)
+            if found.problem and port.type.dtype.is_float:
+                flushed = exact_outputs(subject.checked, subject.interface, feed, FLUSHES)
+                again = compare(ours[k], expected[k], flushed[k], port.type.dtype, length)
+                found = found if again.problem else again
             if found.problem:
                 problem = f"{port.name} of {feed.label}: {found.problem}"
                 return Verification(problem, found.error, found.original_error, runs)
@@ -167,9 +172,17 @@ def _over_feeds(
 
 
 def exact_outputs(
-    checked: CheckedDef, interface: Interface, feed: Feed
+    checked: CheckedDef, interface: Interface, feed: Feed, flushes: Collection[str] = ()
 ) -> Sequence[np.ndarray]:
-    """Float64 answers, in the shapes the definition declares."""
+    """Float64 answers, in the shapes the definition declares.
+
+    Args:
+        checked: The definition.
+        interface: The kernel's signature.
+        feed: The inputs.
+        flushes: Functions whose results below the least normal number are 0, as they are in a
+            kernel: an infinity times such a result is NaN.
+    """
     from tcfuse.tc.evaluate import evaluate  # loads SciPy and SymPy: not for a warm run
 
     arrays: dict[str, np.ndarray] = {}
@@ -178,7 +191,7 @@ def exact_outputs(
         shape = tuple(evaluate_size(size, feed.sizes) for size in param.type.shape)
         arrays[param.name] = array.reshape(shape)
     with np.errstate(all="ignore"):
-        answers = evaluate(checked, arrays, feed.sizes)
+        answers = evaluate(checked, arrays, feed.sizes, flushes=flushes)
     return [answers[name] for name in checked.outputs]
 
 

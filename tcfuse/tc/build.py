@@ -30,6 +30,10 @@ class ComposeError(UnsupportedError):
         self.node = node
 
 
+class TooLargeError(UnsupportedError):
+    """A group has too many statements for one kernel; parts of it may do."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
     """A group before any transformation.

@@ -16,7 +16,7 @@ import onnx_ir as ir
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.interface import Interface
 from tcfuse.tc.ast import Def
-from tcfuse.tc.build import Built, ComposeError, build
+from tcfuse.tc.build import Built, ComposeError, TooLargeError, build
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.tc.coalesce import coalesce
 from tcfuse.tc.draft import Draft
@@ -31,9 +31,10 @@ from tcfuse.tc.unroll import unroll
 from tcfuse.tc.views import ViewError, solve_views
 from tcfuse.types import TensorType
 
-__all__ = ["ComposeError", "Composed", "compose", "name_of", "normalize"]
+__all__ = ["ComposeError", "Composed", "TooLargeError", "compose", "name_of", "normalize"]
 
 MOST_NAMES = 4
+MOST_STATEMENTS = 160  # of a region: 20 s of scheduling and proof for the steps of a recurrence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,12 +66,15 @@ def compose(
 
     Raises:
         ComposeError: A member cannot be expressed.
+        TooLargeError: It is too much for one kernel.
     """
     built = build(group, opsets)
     try:
         draft = normalize(built, numerics)
     except ViewError as error:
         raise ComposeError(str(error), group.nodes[error.label]) from error
+    if len(draft.body) > MOST_STATEMENTS:
+        raise TooLargeError(f"{len(draft.body)} statements are too many for one kernel")
     definition, interface, inputs = finish(draft, built, name_of(group))
     return Composed(definition, interface, inputs, group.outputs, built.baked)
 

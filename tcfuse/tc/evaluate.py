@@ -6,7 +6,7 @@ for memory is cut into boxes, outermost index first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import prod
 from types import EllipsisType
 
@@ -43,6 +43,7 @@ def evaluate(
     *,
     exact_types: bool = False,
     round_casts: bool = True,
+    flushes: Collection[str] = (),
 ) -> dict[str, Array]:
     """The value of every output.
 
@@ -55,6 +56,7 @@ def evaluate(
         sizes: Values of size names that the shapes of the inputs do not give.
         exact_types: Return floats in their declared types instead of float64.
         round_casts: Whether an explicit cast to a short float rounds.
+        flushes: Functions whose results below the least normal number of their type are 0.
 
     Raises:
         TcError: The definition is ill-formed, the inputs do not fit, or it reads out of bounds.
@@ -62,7 +64,7 @@ def evaluate(
     checked = check(definition, affine=False) if isinstance(definition, Def) else definition
     arrays = {name: np.asarray(array) for name, array in inputs.items()}
     known = bind_sizes(checked, arrays, sizes or {})
-    run = _Run(checked, known, round_casts=round_casts)
+    run = _Run(checked, known, round_casts=round_casts, flushes=flushes)
     with np.errstate(all="ignore"):
         for condition in checked.preconditions:
             if not number(condition, known):
@@ -85,9 +87,15 @@ class _Run:
     """The tensors after a number of statements."""
 
     def __init__(
-        self, checked: CheckedDef, known: Mapping[str, int], *, round_casts: bool
+        self,
+        checked: CheckedDef,
+        known: Mapping[str, int],
+        *,
+        round_casts: bool,
+        flushes: Collection[str],
     ) -> None:
-        self.checked, self.known, self.round_casts = checked, known, round_casts
+        self.checked, self.known = checked, known
+        self.round_casts, self.flushes = round_casts, flushes
         self.tensors: dict[str, Tensor] = {}
 
     def statement(self, checked: CheckedStatement) -> None:
@@ -149,7 +157,8 @@ class _Run:
         lifetimes: Sequence[Sequence[str]],
     ) -> Array:
         """The right-hand side over a box, with an axis for each variable."""
-        box = Box(ranges, self.tensors, self.checked.tensors, guarded, self.round_casts)
+        known = self.tensors, self.checked.tensors
+        box = Box(ranges, *known, guarded, self.round_casts, self.flushes)
         box.names.update((name, (size, Weak.INT)) for name, size in self.known.items())
         for axis, (name, (low, high)) in enumerate(ranges.items()):
             shape = [1] * len(ranges)

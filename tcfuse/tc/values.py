@@ -52,6 +52,7 @@ class Box:
     Attributes:
         ranges: ``[low, high)`` of each variable; its position is its axis.
         guarded: Identities of reads that a ternary may switch off.
+        flushes: Functions whose results below the least normal number are 0.
         names: Sizes, variables and the lets so far, each with its type.
         chosen: Where each ternary took its first branch, by the identity of its node.
         missed: Guarded reads that leave their tensors, and where.
@@ -62,6 +63,7 @@ class Box:
     types: Mapping[str, TensorType]
     guarded: Collection[int]
     round_casts: bool
+    flushes: Collection[str] = ()
     names: dict[str, tuple[Value, Type]] = field(default_factory=dict)
     chosen: dict[int, Array] = field(default_factory=dict)
     missed: list[tuple[Access, Array, TcError]] = field(default_factory=list)
@@ -111,7 +113,8 @@ class Box:
             case Binary(operator):
                 return _binary(operator, values, kinds), kind
             case Call(function):
-                return _call(function, values, kinds), kind
+                result = _call(function, values, kinds)
+                return _flushed(result, kind) if function in self.flushes else result, kind
             case Cast(dtype):
                 return cast(values[0], kinds[0], dtype, rounds=self.round_casts), kind
             case Select():
@@ -242,3 +245,9 @@ def _call(function: str, values: list[Value], kinds: tuple[Type, ...]) -> Array:
     return np.asarray(FLOAT[function](*arguments)).astype(
         np.bool_ if BUILTINS[function].result is DType.BOOL else np.float64, copy=False
     )
+
+
+def _flushed(result: Array, kind: Type) -> Array:
+    """``result`` with 0 for what is below the least normal number of its type."""
+    dtype = np.float64 if kind is DType.FLOAT64 else np.float32
+    return np.where(np.abs(result) < np.finfo(dtype).tiny, 0.0, result)

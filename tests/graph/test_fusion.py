@@ -4,7 +4,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tcfuse.graph.fusion import describe, fuse, fuse_all, group_of, split
+from tcfuse.graph.fusion import describe, fuse, fuse_all, group_of, halves, split
+from tcfuse.graph.legality import MAX_NODES
 from tcfuse.graph.load import load_model
 
 
@@ -299,7 +300,7 @@ def test_a_chain_of_three_thousand_is_fast_and_cut_evenly():
     found = fuse(loaded.graph, loaded.opset_imports)
     assert time.process_time() - begin < 10
     assert sum(len(g.nodes) for g in found.groups) == 3002
-    assert max(len(g.nodes) for g in found.groups) == 192
+    assert max(len(g.nodes) for g in found.groups) == MAX_NODES
 
 
 def test_a_small_contraction_joins_and_a_large_one_stays():
@@ -323,3 +324,65 @@ def test_a_contraction_with_what_onnx_runtime_merges_into_it_is_no_region():
         outputs="float[2, 8] y",
     )
     assert reasons(found)["Relu"] == "ONNX Runtime fuses this into one Gemm"
+
+
+def test_rows_that_a_recurrence_reads_are_gathered_in_its_kernel():
+    proto = parse(
+        """m = Tanh(x) p = MatMul(m, w) s0 = Exp(p)
+        r0 = Gather(m, k0) a0 = Mul(s0, r0) s1 = Tanh(a0)
+        r1 = Gather(m, k1) a1 = Mul(s1, r1) s2 = Tanh(a1)
+        r2 = Gather(m, k2) a2 = Mul(s2, r2) y = Tanh(a2)""",
+        "float[3, 4096] x, float[4096, 4096] w",
+        "float[3, 4096] y",
+    )
+    for step in range(3):
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(step), f"k{step}"))
+    loaded = load_model(proto)
+    found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
+    assert groups(found) == ["Tanh", "Gather Gather Gather Exp Mul Tanh Mul Tanh Mul Tanh"]
+
+
+def test_halves_are_convex_and_whole():
+    (group,) = plan("a = Mul(x, x) b = Tanh(a) c = Exp(a) y = Add(b, c)").groups
+    assert [str(part) for part in halves(group)] == ["Mul Tanh", "Exp Add"]
+
+
+def quantized(body, outputs="float[1, 64, 16, 16] y"):
+    """``body`` with ``s`` and ``z`` for every scale and zero point, and 8-bit weights."""
+    proto = parse(body, "uint8[1, 64, 16, 16] x", outputs)
+    constants = {
+        "s": np.float32(0.1),
+        "z": np.uint8(3),
+        "w8": np.ones((64, 64, 1, 1), np.int8),
+        "zw": np.int8(0),
+    }
+    for name, array in constants.items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    return load_model(proto)
+
+
+@pytest.mark.parametrize("conv", ["r = Conv(d, w)", "c = Conv(d, w) r = Relu(c)"])
+def test_a_quantized_convolution_keeps_the_quantization_behind_it(conv):
+    loaded = quantized(
+        f"""d = DequantizeLinear(x, s, z) w = DequantizeLinear(w8, s, zw) {conv}
+        q = QuantizeLinear(r, s, z) e = DequantizeLinear(q, s, z)
+        h = HardSigmoid(e) i = Sin(h) y = Mul(i, e)"""
+    )
+    found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
+    assert groups(found) == ["DequantizeLinear DequantizeLinear HardSigmoid Sin Mul"]
+    assert "on 8-bit integers" in reasons(found)["QuantizeLinear"]
+
+
+def test_a_convolution_beside_a_region_has_a_dequantization_of_its_own():
+    loaded = quantized(
+        """d = DequantizeLinear(x, s, z) w = DequantizeLinear(w8, s, zw) b = Identity(d)
+        c = Conv(d, w) h = HardSigmoid(d) i = Sin(h) y = Mul(i, c)"""
+    )
+    readers = [
+        {user.op_type for user, _ in node.outputs[0].uses()}
+        for node in loaded.graph
+        if node.op_type == "DequantizeLinear"
+    ]
+    assert all(len(found) == 1 for found in readers)
+    assert {"Conv"} in readers
+    assert {"HardSigmoid"} in readers

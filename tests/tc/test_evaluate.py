@@ -537,3 +537,13 @@ def test_a_precondition_is_checked() -> None:
 def test_a_checked_definition_is_accepted() -> None:
     checked = check(parse("def f(float(N) X) -> (Y) { Y(i) = X(i) * 2 }"))
     assert evaluate(checked, {"X": np.ones(2)})["Y"].tolist() == [2, 2]
+
+
+def test_functions_may_flush_what_is_below_the_least_normal_number() -> None:
+    text = "def F(float(N) X, double(N) Z) -> (Y, W) { Y(i) = exp(X(i)) W(i) = exp(Z(i)) }"
+    inputs = {"X": np.array([-88.0, -87.0]), "Z": np.array([-88.0, -710.0])}
+    kept = evaluate(parse(text), inputs)
+    flushed = evaluate(parse(text), inputs, flushes=("exp",))
+    assert kept["Y"].all()
+    assert flushed["Y"].tolist() == [0.0, kept["Y"][1]]
+    assert flushed["W"].tolist() == [kept["W"][0], 0.0]
