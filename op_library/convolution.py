@@ -25,7 +25,7 @@ from op_library._text import (
 from op_library._windows import guarded, integers, windows_of
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
-from tcfuse.types import Size
+from tcfuse.types import Size, TensorType
 
 Shape: TypeAlias = Sequence[Size]
 
@@ -138,14 +138,15 @@ def convolved(call: OpCall, found: Convolution) -> str:
     """The definition of a convolution of X and W, plus B for each filter."""
     x, w, b, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
     value = f"{at('X', found.data)} * {at('W', found.weights)}"
-    params = {"X": x, "W": w, "B": b}
-    if not b:
-        return definition(call, params, {"Y": y}, [found.summed("Y", value)])
+    body = with_bias(found, widened(x.dtype, value), b)
+    return definition(call, {"X": x, "W": w, "B": b}, {"Y": y}, body)
+
+
+def with_bias(found: Convolution, value: str, bias: TensorType | None) -> list[str]:
+    """The statements that sum ``value`` for each point, and add B for each filter."""
+    if not bias:
+        return [found.summed("Y", value)]
     filter_, filters = found.filters
-    require_equal(b.shape[0], filters)
+    require_equal(bias.shape[0], filters)
     result = f"{at('Sum', names(found.point))} + {at('B', [filter_])}"
-    body = [
-        found.summed("Sum", widened(x.dtype, value)),
-        statement("Y", found.point, result),
-    ]
-    return definition(call, params, {"Y": y}, body)
+    return [found.summed("Sum", value), statement("Y", found.point, result)]

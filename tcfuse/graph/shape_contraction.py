@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from tcfuse.graph.symbols import (
     Dims,
     add,
     ceil_divide,
+    exact_divide,
     floor_divide,
     multiply,
     subtract,
@@ -104,7 +106,7 @@ def _convolution(call: Call, x: Dims, w: Dims) -> Dims:
     return (x[0], w[0], *spatial)
 
 
-@shape_rule("Conv", "ConvInteger")
+@shape_rule("Conv", "ConvInteger", "DeformConv")
 def conv(call: Call) -> Shapes:
     """Batch, filters, positions of the window; the weights tell the rank of an unknown X."""
     w = call.shape(1)
@@ -140,6 +142,23 @@ def conv_transpose(call: Call) -> Shapes:
         full = add(multiply(stride, subtract(size, 1)), add(extra[k], window.extent[k]))
         spatial.append(subtract(full, pads))
     return [(x[0], channels, *spatial)]
+
+
+@shape_rule("Col2Im")
+def col2im(call: Call) -> Shapes:
+    """The image's shape behind the batch and the channels."""
+    x, image, block = call.shape(0), call.integers(1), call.integers(2)
+    if image is None or block is None:
+        raise UnknownShapeError
+    return [(x[0], exact_divide(x[1], math.prod(block)), *image)]
+
+
+@shape_rule("Det")
+def determinant(call: Call) -> Shapes:
+    """One number for each matrix."""
+    *batch, rows, columns = call.shape(0)
+    call.scope.require(rows, columns)
+    return [tuple(batch)]
 
 
 @shape_rule("AveragePool", "MaxPool", "LpPool")

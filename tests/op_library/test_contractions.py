@@ -8,7 +8,7 @@ import pytest
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.types import DType, TensorType
-from tests.op_library.test_against_onnxruntime import compare, data, scalar, whole
+from tests.op_library.test_against_onnxruntime import compare, data, dtype_of, scalar, whole
 
 pytestmark = pytest.mark.ort
 
@@ -209,3 +209,56 @@ def test_rows_have_zero_points_of_their_own(run):
 
 def test_a_quantized_vector(run):
     compare(run, "MatMulInteger", 10, [small(5), small(5, 4), whole(3, dtype=np.uint8)])
+
+
+FOLDS = [
+    ((1, 12, 4), (3, 3), (2, 2), {}),
+    ((2, 4, 9), (5, 5), (2, 2), {"strides": [2, 2], "pads": [0, 1, 1, 0]}),
+    ((1, 12, 6), (4, 5), (2, 3), {"dilations": [2, 1]}),
+    ((1, 8, 8), (3, 3, 3), (2, 2, 2), {}),
+]
+
+
+@pytest.mark.parametrize(("shape", "image", "block", "attributes"), FOLDS)
+def test_col2im(run, shape, image, block, attributes):
+    compare(run, "Col2Im", 18, [data(*shape), whole(*image), whole(*block)], attributes)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (3, 3), (2, 4, 4), (1, 3, 5, 5)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_determinants(run, shape, dtype):
+    if dtype == np.float32:
+        compare(run, "Det", 11, [data(*shape)])
+    x, result = data(*shape, dtype=dtype), TensorType(dtype_of(np.zeros(1, dtype)), shape[:-2])
+    (got,) = run("Det", [x], [result])
+    np.testing.assert_allclose(got, np.linalg.det(x), rtol=1e-5, atol=1e-5)
+
+
+def test_a_determinant_of_a_large_matrix_is_refused(run):
+    with pytest.raises(UnsupportedError, match="up to 5 rows"):
+        run("Det", [data(6, 6)], [TensorType(DType.FLOAT32, ())])
+
+
+DEFORMED = [
+    ((1, 2, 4, 5), (3, 2, 2, 3), {"pads": [1, 0, 0, 1]}),
+    ((2, 4, 5, 5), (2, 2, 3, 3), {"group": 2, "offset_group": 2, "strides": [2, 1]}),
+    ((1, 2, 6, 6), (1, 2, 2, 2), {"dilations": [2, 3], "offset_group": 2}),
+]
+
+
+@pytest.mark.parametrize(("shape", "weights", "attributes"), DEFORMED)
+@pytest.mark.parametrize("has_more", [False, True])
+def test_deformable_convolutions(run, shape, weights, attributes, has_more):
+    kernel, groups = weights[2:], attributes.get("offset_group", 1)
+    around = np.reshape(attributes.get("pads", [0] * 4), (2, 2)).sum(0)
+    strides, dilations = (attributes.get(name, [1, 1]) for name in ("strides", "dilations"))
+    positions = tuple(
+        (n + p - d * (k - 1) - 1) // s + 1
+        for n, p, d, k, s in zip(shape[2:], around, dilations, kernel, strides, strict=True)
+    )
+    taps = groups * kernel[0] * kernel[1]
+    offset = 2 * data(shape[0], 2 * taps, *positions, seed=1)
+    mask = data(shape[0], taps, *positions, seed=2)
+    more = [data(weights[0]), mask] if has_more else []
+    arrays = [data(*shape), data(*weights, seed=3), offset, *more]
+    compare(run, "DeformConv", 19, arrays, attributes)

@@ -20,12 +20,13 @@ OPERATORS = """
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
     AveragePool MaxPool LpPool GlobalLpPool LRN RotaryEmbedding
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
-    Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
+    Det Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
     GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss
     SoftmaxCrossEntropyLoss
 """
 CONTRACTIONS = """
     MatMul Gemm Conv ConvTranspose Einsum MatMulInteger ConvInteger QLinearMatMul QLinearConv
+    Col2Im DeformConv
     Attention CumSum CumProd ScatterElements ScatterND
 """
 CONTRIBUTED = """
