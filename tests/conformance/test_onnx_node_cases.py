@@ -44,6 +44,7 @@ MINIMUM = {
     "padding": 6,
     "pooling": 47,
     "quantization": 10,
+    "resize": 38,
     "view": 33,
     "matmul": 18,
     "convolution": 6,
@@ -66,6 +67,7 @@ KNOWN_REFUSALS = {
     "BatchNormalization with more than one output",
     "Dropout that trains",
     "Dropout with more than one output",
+    "align_corners where a factor leaves a part of a point: ONNX Runtime leaves it out",
 }
 # What the load stage folds away, so that definitions never see it.
 FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")

@@ -15,7 +15,8 @@ OPERATORS = """
     BitShift IsNaN IsInf Where Clip Cast CastLike Relu LeakyRelu PRelu Elu Selu Celu Gelu
     HardSwish HardSigmoid Mish Softplus Softsign Sigmoid ThresholdedRelu Swish SwiGLU Shrink
     ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare
-    ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax
+    ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax Resize
+    Upsample
     LayerNormalization RMSNormalization InstanceNormalization GroupNormalization
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
     AveragePool MaxPool LpPool GlobalLpPool LRN RotaryEmbedding
