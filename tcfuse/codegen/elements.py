@@ -25,7 +25,7 @@ def read(tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
         return Value(tensor.name, held, tensor.lanes and lane is not None)
     if lane is None or (not tensor.lanes and not offset.mentions(lane.iterator)):
         return Value(tensor.decoded(f"{tensor.name}[{offset}]"), held)
-    stride = _lane_stride(tensor, offset, lane)
+    stride = lane_stride(tensor, offset, lane)
     if stride is None:
         index = lane_index(offset, lane)
         return Value(tensor.decoded(_gathered(tensor, index, lane)), held, True)
@@ -62,7 +62,7 @@ def _from_square(tensor: Tensor, at: str, stride: Polynomial, squares: Squares) 
 
 def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str:
     """A store of all lanes."""
-    stride = _lane_stride(target, offset, lane)
+    stride = lane_stride(target, offset, lane)
     if stride is None:
         raise UnsupportedError(f"{target.name} is written at a place that is not affine")
     at = f"{target.name} + {offset}" if offset.terms else target.name
@@ -76,7 +76,7 @@ def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str
     return f"tcf::store_strided_first<{lane.width}>({at}, {stride}, {text}, {lane.partial});"
 
 
-def _lane_stride(tensor: Tensor, offset: Polynomial, lane: LaneLoop) -> Polynomial | None:
+def lane_stride(tensor: Tensor, offset: Polynomial, lane: LaneLoop) -> Polynomial | None:
     """How far apart the elements of neighbouring lanes are."""
     return Polynomial.constant(1) if tensor.lanes else offset.stride(lane.iterator)
 

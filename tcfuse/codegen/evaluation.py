@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcfuse.codegen.divisors import is_sum
-from tcfuse.codegen.elements import lane_index, read
+from tcfuse.codegen.elements import lane_index, lane_stride, read
 from tcfuse.codegen.exponents import never_positive
 from tcfuse.codegen.operators import Operators
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
@@ -337,12 +337,12 @@ class Evaluation:
             found = f"tcf::inside<{width}>({name}, {subscript.size})"
             wanted = self._kept(found, wanted, width)
             index = f"({index} + {name} * tcf::splat<int64_t, {width}>({subscript.stride}))"
-        if tensor.lanes:
-            raise UnsupportedError(f"{tensor.name} is read out of order between lanes")
+        if tensor.lanes:  # of the rows that lie lane by lane, each lane reads its own
+            index = f"({index} + tcf::iota<int64_t, {width}>())"
         if held:
             return held
         text = f"tcf::gather_if<{tensor.raw}, {width}>({tensor.name}, {index}, {wanted})"
-        stride = affine.stride(lane.iterator)
+        stride = lane_stride(tensor, affine, lane)
         if not computed and stride is not None and stride.number == 1:
             at = f"{tensor.name} + {affine}"
             text = f"tcf::load_where<{tensor.raw}, {width}>({at}, {wanted})"

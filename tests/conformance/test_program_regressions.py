@@ -96,3 +96,17 @@ def test_a_transposing_loop_read_what_it_had_not_written_yet(tmp_path: Path) -> 
       Y(b, h, q, c) +=! W(b, h, q, t) * V(b, h / 3, t, c)
     }"""
     assert right(text, tmp_path).equal
+
+
+def test_a_row_that_each_lane_has_of_its_own_was_not_read_at_computed_places() -> None:
+    text = """def f(float(3, 5, 180) X, int64(3, 180) I) -> (float(3, 180) O) {
+      S(i, j) +=! X(i, k, j) where i in 0:3, j in 0:180, k in 0:5
+      T(i, j, k) = X(i, k, j) - S(i, j) where i in 0:3, j in 0:180, k in 0:5
+      O(i, j) = I(i, j) == -5 ? 0 : T(i, j, I(i, j)) where i in 0:3, j in 0:180
+    }"""
+    rng = np.random.default_rng(0)
+    x = rng.integers(-9, 9, (3, 5, 180)).astype(np.float32)
+    at = rng.integers(0, 5, (3, 180))
+    want = np.take_along_axis(x - x.sum(1, keepdims=True), at[:, None], 1)[:, 0]
+    at[0, ::7], want[0, ::7] = -5, 0
+    np.testing.assert_array_equal(tcfuse.define(text, quiet=True).f(x, at), want)
