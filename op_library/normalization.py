@@ -6,7 +6,14 @@ Source: https://onnx.ai/onnx/operators/onnx__InstanceNormalization.html and its 
 from __future__ import annotations
 
 from op_library._rows import rows_of
-from op_library._statistics import converted, deviations, scaling, standard_stash
+from op_library._statistics import (
+    converted,
+    deviations,
+    first_output,
+    output,
+    scaling,
+    standard_stash,
+)
 from op_library._text import (
     at,
     attribute,
@@ -92,26 +99,43 @@ def group_normalization(call: OpCall, *, by_group: bool) -> str:
     return definition(call, params, {"Y": only_output(call)}, body)
 
 
-@onnx_op("BatchNormalization", since=7, kind=Kind.ELEMENTWISE)
+@onnx_op("BatchNormalization", since=7, kind=Kind.REDUCTION)
 def batch_normalization(call: OpCall) -> str:
-    """Each channel normalised with a mean and a variance that are given: inference only."""
-    x, y = needed(call, 0), only_output(call)
-    if call.attributes.get("training_mode", 0) or not call.attributes.get("spatial", 1):
-        raise UnsupportedError("BatchNormalization that trains, or is not spatial")
-    if x.rank < 2:
-        raise UnsupportedError(f"BatchNormalization of rank {x.rank}")
-    points = rows_of(call, x, ())
-    channel, channels = points.point[1]
+    """Each channel normalised with a mean and a variance that are given, or with its own.
+
+    In training the other outputs are the given ones moved towards its own.
+    """
+    x, y = needed(call, 0), first_output(call)
+    is_training = len(call.outputs) > 1
+    if call.opset >= 14:
+        is_training = bool(call.attributes.get("training_mode", 0))
+    if x.rank < 2 or not call.attributes.get("spatial", 1) or any(call.outputs[3:]):
+        raise UnsupportedError(
+            f"BatchNormalization of rank {x.rank}, or not spatial, or with what it saves"
+        )
+    rows = rows_of(call, x, (d for d in range(x.rank) if d != 1))
+    channel, channels = rows.point[1]
     params: dict[str, TensorType | None] = {"X": x}
     for k, name in enumerate(("Scale", "B", "Mean", "Var"), start=1):
         params[name] = needed(call, k)
         require_equal(needed(call, k).shape[0], channels)
-    epsilon = attribute(call, "epsilon", 1e-5)
-    factor = f"Scale({channel}) / sqrt(Var({channel}) + {epsilon})"
-    result = f"({points.at_point('X')} - Mean({channel})) * ({factor}) + B({channel})"
     widest = max((t.dtype for t in params.values() if t), key=lambda dtype: dtype.bytes)
-    body = [points.each_point("Y", converted(result, widest, y.dtype))]
-    return definition(call, params, {"Y": y}, body)
+    returns = {"Y": y, "NewMean": output(call, 1), "NewVar": output(call, 2)}
+    body, mean, variance = [], f"Mean({channel})", f"Var({channel})"
+    if is_training:
+        body = deviations(rows, rows.at_point("X"), x.dtype)
+        mean, variance = f"Center({channel})", f"Squares({channel}) / {rows.count}"
+        kept = attribute(call, "momentum", 0.9)
+        for name, old, new in (("NewMean", "Mean", mean), ("NewVar", "Var", variance)):
+            if (type_ := returns[name]) is not None:
+                moved = f"{old}({channel}) * {kept} + {new} * (1 - {kept})"
+                body.append(rows.each_row(name, converted(moved, widest, type_.dtype)))
+    elif any(call.outputs[1:]):
+        raise UnsupportedError("BatchNormalization at inference with more than one output")
+    factor = f"Scale({channel}) / sqrt({variance} + {attribute(call, 'epsilon', 1e-5)})"
+    result = f"({rows.at_point('X')} - {mean}) * ({factor}) + B({channel})"
+    body.append(rows.each_point("Y", converted(result, widest, y.dtype)))
+    return definition(call, params, returns, body)
 
 
 @onnx_op("LpNormalization", since=1, kind=Kind.REDUCTION)

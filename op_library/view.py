@@ -20,13 +20,14 @@ from op_library._text import (
     at,
     definition,
     loops,
+    names,
     needed,
     only_output,
     statement,
 )
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
-from tcfuse.types import Size, TensorType
+from tcfuse.types import DType, Size, TensorType
 
 
 class Group(NamedTuple):
@@ -58,13 +59,22 @@ def view(call: OpCall) -> str:
 @onnx_op("Dropout", since=7, kind=Kind.VIEW)
 @onnx_op("Dropout", since=12, kind=Kind.VIEW, static=[1, 2])
 def dropout(call: OpCall) -> str:
-    """``X``: at inference nothing is dropped."""
-    if call.input(2) is not None:
-        training = call.constant(2)
-        assert training is not None
-        if training.any():
-            raise UnsupportedError("Dropout that trains")
-    return view(call)
+    """``X``: at inference nothing is dropped, and a mask that says so is true everywhere.
+
+    Before opset 12 ONNX Runtime's mask is false, or zero.
+    """
+    ratio, training = call.constant(1), call.constant(2)
+    if training is not None and training.any() and (ratio is None or ratio.any()):
+        raise UnsupportedError("Dropout that trains")
+    mask = call.outputs[1] if len(call.outputs) > 1 else None
+    if mask is None:
+        return view(call)
+    x, y = needed(call, 0), call.outputs[0]
+    point = loops(x.shape)
+    kept = "0" if mask.dtype is not DType.BOOL else "true" if call.opset >= 12 else "false"
+    body = [statement("Y", point, at("X", names(point)))] if y else []
+    body.append(statement("Mask", point, kept))
+    return definition(call, {"X": x}, {"Y": y, "Mask": mask}, body)
 
 
 def row_major(x: TensorType, point: Loops) -> list[str]:

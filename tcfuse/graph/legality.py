@@ -187,13 +187,12 @@ def not_folded(candidate: Candidate) -> Verdict:
 
 
 def not_training(candidate: Candidate) -> Verdict:
-    """Training variants update state or draw random numbers."""
+    """In training Dropout draws random numbers, unless it drops nothing."""
     node = candidate.node
-    if node.op_type == "BatchNormalization" and bool(node.attributes.get_int("training_mode")):
-        return Verdict("BatchNormalization is in training mode")
     if node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None:
-        mode = constant_value(node.inputs[2])
-        if mode is None or bool(mode):
+        mode, ratio = constant_value(node.inputs[2]), constant_value(node.inputs[1])
+        drops = ratio is None or bool(ratio.any())
+        if drops and (mode is None or bool(mode)):
             return Verdict("Dropout is, or may be, in training mode")
     return ALLOWED
 

@@ -25,6 +25,7 @@ from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
     shape_movement,
     shape_pointwise,
     shape_reduction,
+    shape_signal,
     shape_sizes,
     shape_views,
 )

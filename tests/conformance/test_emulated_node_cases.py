@@ -11,8 +11,6 @@ from tests.conformance.test_compiled_node_cases import KNOWN_REFUSALS
 pytestmark = pytest.mark.compiler
 
 MORE_REFUSALS = (
-    "BatchNormalization is in training mode",
-    "Dropout with more than one output",
     # what only sizes that are names lead to
     "may leave the tensor",
     "channels moved between depth and space",

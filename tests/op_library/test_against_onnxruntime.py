@@ -194,6 +194,7 @@ def test_softmax_of_every_opset(run, op_type, opset, axis):
 
 
 x, half, row = data(2, 3, 4), data(2, 3, 4, dtype=np.float16), data(4, dtype=np.float16)
+TRAINS, TRAINED = {"training_mode": 1}, ("y", "mean", "variance")
 NORMALIZATIONS = [
     ("LayerNormalization", 17, [x, data(4), data(4)], {}, ("y", "mean", "deviation")),
     ("LayerNormalization", 17, [x, data(3, 4)], {"axis": 1}, ("y",)),
@@ -204,6 +205,21 @@ NORMALIZATIONS = [
     ("GroupNormalization", 18, [data(2, 6, 4), data(3), data(3)], {"num_groups": 3}, ("y",)),
     ("BatchNormalization", 7, [x, data(3), data(3), data(3), positive(3)], {}, ("y",)),
     ("BatchNormalization", 15, [x, data(3), data(3), data(3), positive(3)], {}, ("y",)),
+    (
+        "BatchNormalization",
+        9,
+        [x, data(3), data(3), data(3), positive(3)],
+        {},
+        (*TRAINED, "", ""),
+    ),
+    ("BatchNormalization", 14, [x, data(3), data(3), data(3), positive(3)], TRAINS, TRAINED),
+    (
+        "BatchNormalization",
+        15,
+        [data(4, 3), data(3), data(3), data(3), positive(3)],
+        {**TRAINS, "momentum": 0.25, "epsilon": 0.5},
+        TRAINED,
+    ),
     ("LpNormalization", 13, [x], {"p": 1, "axis": 0}, ("y",)),
     ("LpNormalization", 13, [np.zeros((2, 3), np.float32)], {}, ("y",)),
     ("MeanVarianceNormalization", 13, [data(2, 3, 4, 5)], {}, ("y",)),
@@ -271,6 +287,10 @@ MOVEMENTS = [
     ("Squeeze", 11, [data(1, 3, 1)], {}, ("y",)),
     ("Unsqueeze", 11, [m], {"axes": [0, 2]}, ("y",)),
     ("Dropout", 13, [m, scalar(0.3), np.array(False)], {}, ("y",)),
+    ("Dropout", 13, [m, scalar(0.0), np.array(True)], {}, ("y", "mask")),
+    ("Dropout", 12, [m], {}, ("y", "mask")),
+    ("Dropout", 10, [m], {}, ("y", "mask")),
+    ("Dropout", 7, [m], {}, ("y", "mask")),
     ("Pad", 7, [m], {"pads": [1, 2, 1, 0], "value": 3.5}, ("y",)),
     ("Pad", 13, [whole(1, 2), whole(1, 2), whole(7).reshape(())], {}, ("y",)),
     ("Pad", 18, [m, whole(2, 1), None, whole(-1)], {"mode": "reflect"}, ("y",)),

@@ -28,7 +28,7 @@ OPERATORS = """
 CONTRACTIONS = """
     MatMul Gemm Conv ConvTranspose Einsum MatMulInteger ConvInteger QLinearMatMul QLinearConv
     Col2Im DeformConv
-    Attention CumSum CumProd ScatterElements ScatterND
+    Attention CumSum CumProd ScatterElements ScatterND TopK DFT STFT
 """
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization

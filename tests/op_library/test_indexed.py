@@ -196,3 +196,29 @@ def test_losses(run, shape, weights, ignored, op_type, reduction):
     arrays = [data(*shape), labels, *([np.abs(data(3)) + 0.1] if weights else [])]
     outputs = ("y",) if op_type[0] == "N" else ("y", "logs")
     compare(run, op_type, 13, arrays, attributes, outputs)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.int64])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_the_first_by_rank_with_ties(run, largest, dtype, axis):
+    x = (2 * data(5, 6)).round().astype(dtype)
+    outputs, attributes = ("values", "indices"), {"largest": largest, "axis": axis}
+    compare(run, "TopK", 11, [x, whole(4)], attributes, outputs)
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+def test_the_first_by_rank_with_nan(run, largest):
+    x = np.array([[3, NAN, 1, INF, NAN, -INF, -0.0, 0.0]], np.float32)
+    compare(run, "TopK", 11, [x, whole(8)], {"largest": largest}, ("values", "indices"))
+
+
+def test_the_first_by_rank_of_older_opsets(run):
+    compare(run, "TopK", 10, [data(3, 6), whole(2)], {}, ("values", "indices"))
+    compare(run, "TopK", 7, [data(3, 6)], {"k": 3, "axis": 0}, ("values", "indices"))
+
+
+def test_an_order_of_onnx_runtime_s_own_is_refused(lower):
+    types = ["float(8)", "int64(1)"], ["float(2)", "int64(2)"]
+    with pytest.raises(UnsupportedError, match="in no order"):
+        lower("TopK", *types, {"sorted": 0}, constants={1: [2]})

@@ -103,7 +103,6 @@ def test_gather_of_even_steps_is_affine(lower, indices, size, read):
             "of N elements",
         ),
         ("Softmax", ["float(N)"], ["float(N)"], {"axis": 2}, "outside rank 1"),
-        ("Dropout", ["float(N)"], ["float(N)", "bool(N)"], {}, "more than one output"),
     ],
 )
 def test_refusals_say_why(lower, op_type, inputs, outputs, attributes, reason):
