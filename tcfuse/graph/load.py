@@ -20,6 +20,7 @@ from tcfuse.errors import InputError
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.external_data import bind, tensors
 from tcfuse.graph.folding import Folder
+from tcfuse.graph.previews import write_out_previews
 from tcfuse.graph.quantized import own_dequantizers
 from tcfuse.graph.shapes import infer_shapes
 from tcfuse.graph.unrolling import Unroller
@@ -53,8 +54,11 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)
-    fold, unroller = Folder(model), Unroller(model)
+    fold = Folder(model)
     infer_shapes(model, after_node=fold)
+    while write_out_previews(model):
+        infer_shapes(model, after_node=fold)
+    unroller = Unroller(model)
     while unroller.unroll():
         infer_shapes(model, after_node=fold)
     own_dequantizers(model)

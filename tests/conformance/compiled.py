@@ -58,7 +58,8 @@ DECIDING = {
     "If": 1,
     "Loop": 2,
     "Scan": 0,
-}  # control flow: the first inputs say how often it runs
+    "FlexAttention": 0,
+}  # what bodies run for: the first inputs say how often they do
 ROUNDING = ("Round", "QuantizeLinear")
 BATCH = 60
 UNITS = 4  # translation units of a batch's kernels
