@@ -6,8 +6,8 @@ Source: https://onnx.ai/onnx/operators/onnx__Conv.html.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
 
 from op_library._text import (
     Loop,
@@ -28,6 +28,7 @@ from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import Size, TensorType
 
 Shape: TypeAlias = Sequence[Size]
+T = TypeVar("T")
 
 CHANNEL = "c"
 """The index of the channels of a group that are summed over."""
@@ -43,6 +44,7 @@ class Convolution:
         data: Subscripts of the input.
         weights: Subscripts of the weights.
         conditions: What holds where the input is read inside.
+        filters: The loop over filters, one of ``point``.
     """
 
     point: Loops
@@ -50,16 +52,22 @@ class Convolution:
     data: tuple[str, ...]
     weights: tuple[str, ...]
     conditions: tuple[str, ...]
+    filters: Loop
 
     @property
-    def filters(self) -> Loop:
-        """The loop over filters."""
-        return self.point[1]
+    def channels_last(self) -> Convolution:
+        """The same of tensors whose channels are the last axis."""
+        return replace(self, point=rolled(self.point), data=rolled(self.data))
 
     def summed(self, target: str, value: str) -> str:
         """The statement that sums ``value`` over what lies inside of the input."""
         value = guarded(self.conditions, value)
         return statement(target, self.point, value, assign="+=!", reduce=self.reduced)
+
+
+def rolled(axes: tuple[T, ...]) -> tuple[T, ...]:
+    """What belongs to axes, with that of the second axis moved to the end."""
+    return (axes[0], *axes[2:], axes[1])
 
 
 def taps_of(call: OpCall, kernel: Shape) -> Loops:
@@ -105,6 +113,7 @@ def convolution_of(call: OpCall, x: Shape, w: Shape, y: Shape) -> Convolution:
         (image, channel, *(window.subscript for window in windows)),
         (filter_, CHANNEL, *names(taps)),
         tuple(c for window in windows for c in window.conditions),
+        point[1],
     )
 
 

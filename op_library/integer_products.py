@@ -8,8 +8,6 @@ onnx__MatMulInteger.html.
 
 from __future__ import annotations
 
-import numpy as np
-
 from op_library._text import (
     Loops,
     at,
@@ -23,9 +21,10 @@ from op_library._text import (
 )
 from op_library.convolution import Convolution, convolution_of
 from op_library.matmul import Product, product_of
+from op_library.quantization import saturated
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
-from tcfuse.types import DType, TensorType
+from tcfuse.types import DType, Size, TensorType
 
 
 def quantized(call: OpCall, k: int) -> TensorType:
@@ -85,11 +84,9 @@ def shifted(value: str, zero: str) -> str:
     return f"(int32({value}) - int32({zero}))" if zero else f"int32({value})"
 
 
-def saturated(value: str, zero: str, dtype: DType) -> str:
+def rounded(value: str, zero: str, dtype: DType) -> str:
     """``value`` rounded half to even, plus the zero point, as near as ``dtype`` comes."""
-    limits = np.iinfo(dtype.numpy)
-    rounded = f"roundeven({value})" + (f" + float({zero})" if zero else "")
-    return f"{dtype.tc}(int32(min(max({rounded}, {limits.min}), {limits.max})))"
+    return saturated(f"roundeven({value})" + (f" + float({zero})" if zero else ""), dtype)
 
 
 def rescaling(x: str, w: str, y: str) -> str:
@@ -129,9 +126,14 @@ def qlinear_matmul(call: OpCall) -> str:
     result = f"float({at('Sum', names(product.point))}) * {factor}"
     body = [
         product.summed("Sum", f"{left} * {right}"),
-        statement("Y", product.point, saturated(result, row("YZero"), y.dtype)),
+        statement("Y", product.point, rounded(result, row("YZero"), y.dtype)),
     ]
     return definition(call, params, {"Y": y}, body)
+
+
+def channels_second(shape: tuple[Size, ...]) -> tuple[Size, ...]:
+    """A shape whose last axis are the channels, as ONNX orders axes."""
+    return (*shape[:1], *shape[-1:], *shape[1:-1])
 
 
 def products(found: Convolution, x_zero: TensorType | None, w_zero: TensorType | None) -> str:
@@ -153,10 +155,15 @@ def conv_integer(call: OpCall) -> str:
 
 
 @onnx_op("QLinearConv", since=10, kind=Kind.CONTRACTION)
+@onnx_op("QLinearConv", since=1, kind=Kind.CONTRACTION, domain="com.microsoft")
 def qlinear_conv(call: OpCall) -> str:
     """The convolution of a quantized tensor with quantized filters, plus B, quantized."""
     x, w, y, b = quantized(call, 0), quantized(call, 3), only_output(call), call.input(8)
-    found = convolution_of(call, x.shape, w.shape, y.shape)
+    if call.attributes.get("channels_last", 0):
+        shapes = (channels_second(x.shape), w.shape, channels_second(y.shape))
+        found = convolution_of(call, *shapes).channels_last
+    else:
+        found = convolution_of(call, x.shape, w.shape, y.shape)
     names_ = ("X", "XScale", "XZero", "W", "WScale", "WZero", "YScale", "YZero", "B")
     params = {name: call.input(k) for k, name in enumerate(names_)}
     total = at("Sum", names(found.point))
@@ -171,6 +178,6 @@ def qlinear_conv(call: OpCall) -> str:
     zero = parameter("YZero", params["YZero"], ())
     body = [
         found.summed("Sum", products(found, params["XZero"], params["WZero"])),
-        statement("Y", found.point, saturated(f"float({total}) * {factor}", zero, y.dtype)),
+        statement("Y", found.point, rounded(f"float({total}) * {factor}", zero, y.dtype)),
     ]
     return definition(call, params, {"Y": y}, body)

@@ -35,6 +35,9 @@ Sizes: TypeAlias = tuple[Size, ...]
 INNER = "c"
 """The index that is summed over."""
 
+RESULT = "result"
+"""What a product is called where more is done with it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Product:
@@ -108,25 +111,31 @@ def matmul(call: OpCall) -> str:
 @onnx_op("Gemm", since=7, kind=Kind.CONTRACTION)
 def gemm(call: OpCall) -> str:
     """``alpha * A * B + beta * C``, where A and B may be given transposed."""
+    return gemm_then(call, RESULT)
+
+
+def gemm_then(call: OpCall, value: str) -> str:
+    """The definition of ``value`` of what ``gemm`` gives, which it calls ``RESULT``."""
     a, b, c, y = needed(call, 0), needed(call, 1), call.input(2), only_output(call)
     if (a.rank, b.rank, y.rank) != (2, 2, 2):
-        raise UnsupportedError(f"Gemm of ranks {a.rank} and {b.rank}")
+        raise UnsupportedError(f"{call.op_type} of ranks {a.rank} and {b.rank}")
     alpha, beta = factor(call, "alpha"), factor(call, "beta")
     flip_a, flip_b = (bool(call.attributes.get(name, 0)) for name in ("transA", "transB"))
     product = product_of(flipped(a.shape, flip_a), flipped(b.shape, flip_b), y.shape)
     left, right = flipped(product.left, flip_a), flipped(product.right, flip_b)
-    value = f"{at('A', left)} * {at('B', right)}"
+    each = f"{at('A', left)} * {at('B', right)}"
     params = {"A": a, "B": b, "C": c}
     # As in ONNX Runtime, a C that counts nothing is not read: it may hold NaN.
     added = c if c and beta != "0" else None
-    if alpha == "1" and not added:
-        return definition(call, params, {"Y": y}, [product.summed("Y", value)])
+    if alpha == "1" and not added and value == RESULT:
+        return definition(call, params, {"Y": y}, [product.summed("Y", each)])
     result = scaled(alpha, at("Product", names(product.point)))
     if added:
         result += f" + {scaled(beta, at('C', broadcast(added, product.point)))}"
+    lets = {} if value == RESULT else {RESULT: result}
     body = [
-        product.summed("Product", widened(a.dtype, value)),
-        statement("Y", product.point, result),
+        product.summed("Product", widened(a.dtype, each)),
+        statement("Y", product.point, value if lets else result, lets=lets),
     ]
     return definition(call, params, {"Y": y}, body)
 

@@ -152,4 +152,5 @@ def transposed_convolution_of(call: OpCall, x: Shape, w: Shape, y: Shape) -> Con
         (image, channel, *(window.subscript for window in windows)),
         (channel, filter_, *names(taps)),
         tuple(c for window in windows for c in window.conditions),
+        point[1],
     )

@@ -28,12 +28,18 @@ VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsq
 PARTIAL = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
 """Operators that read no more of their first input than they write."""
 
-CONTRACTIONS = frozenset(
+PRODUCTS = frozenset(
     {
-        *("Conv", "ConvInteger", "ConvTranspose", "Einsum", "FusedConv", "FusedGemm"),
-        *("FusedMatMul", "Gemm", "MatMul", "MatMulInteger", "QLinearConv", "QLinearMatMul"),
+        *("DynamicQuantizeMatMul", "FusedMatMul", "MatMul", "MatMulInteger"),
+        *("MatMulIntegerToFloat", "MatMulNBits", "QLinearMatMul", "TransposeMatMul"),
     }
 )
+"""Products of matrices."""
+
+FILTERS = {"Conv": 1, "ConvInteger": 1, "DeformConv": 1, "FusedConv": 1, "QLinearConv": 3}
+"""Convolutions, and which of their inputs are the filters."""
+
+CONTRACTIONS = PRODUCTS | FILTERS.keys() | {"ConvTranspose", "Einsum", "FusedGemm", "Gemm"}
 """Operators whose multiplications are counted."""
 
 OPERATIONS: Mapping[str, float] = {
@@ -212,46 +218,30 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
     """
     counts = [1 if v is None else elements(v, sizes) for v in node.inputs]
     made = max((elements(v, sizes) for v in node.outputs), default=0)
+    if node.op_type in PRODUCTS:
+        rows_last = bool(node.attributes.get_int("transA", 0))
+        return made * _length(node.inputs[0], -2 if rows_last else -1, sizes)
+    if node.op_type in FILTERS:
+        filters = FILTERS[node.op_type]
+        return made * counts[filters] // max(_length(node.inputs[filters], 0, sizes), 1)
     match node.op_type:
-        case "MatMul" | "MatMulInteger" | "QLinearMatMul" | "FusedMatMul":
-            return made * _length(node.inputs[0], -1, sizes)
         case "Gemm" | "FusedGemm":
             return made * counts[0] // max(_length(node.outputs[0], 0, sizes), 1)
-        case "Conv" | "ConvInteger" | "FusedConv":
-            return made * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
-        case "QLinearConv":
-            return made * counts[3] // max(_length(node.inputs[3], 0, sizes), 1)
         case "ConvTranspose":
             return counts[0] * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
         case "Einsum":
             return math.prod(counts)
-        case "Attention" | "FlexAttention":
-            keys = _length(node.inputs[1], -2, sizes) + _past_length(node, sizes)
-            return 2 * elements(node.outputs[0], sizes) * keys
-        case "CausalConvWithState":
-            return counts[0] * _length(node.inputs[1], -1, sizes)
-        case "LinearAttention":  # each key is decayed, corrected, added to and read
-            heads = max(1, node.attributes.get_int("kv_num_heads", 1))
-            return 3 * counts[2] * max(1, _length(node.inputs[1], -1, sizes) // heads)
         case _:
             return made * max(counts, default=1)
 
 
-def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
-    """How many steps lie before those of an attention's keys."""
-    past = node.inputs[4] if len(node.inputs) > 4 else None
-    return 0 if past is None else _length(past, 2, sizes)
-
-
 def _length(value: ir.Value | None, axis: int, sizes: Mapping[str, int] | None) -> int:
-    """The size of a value along an axis; 1 when it is unknown."""
+    """The size of a value along an axis; 1 when there is none, or it is unknown."""
     shape = None if value is None else dims(value)
-    if not shape:
+    if not shape or not -len(shape) <= axis < len(shape):
         return 1
-    size = shape[axis]
-    return (
-        size if isinstance(size, int) else _number(size, tuple(sorted((sizes or {}).items())))
-    )
+    size, given = shape[axis], tuple(sorted(sizes.items())) if sizes else ()
+    return size if isinstance(size, int) else _number(size, given)
 
 
 def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:

@@ -32,7 +32,8 @@ def _matmul(a: Dims, b: Dims, call: Call) -> Dims:
     return batch + rows + columns
 
 
-@shape_rule("MatMul", "MatMulInteger")
+@shape_rule("MatMul", "MatMulInteger", "com.microsoft::DynamicQuantizeMatMul")
+@shape_rule("com.microsoft::MatMulIntegerToFloat")
 def matmul(call: Call) -> Shapes:
     """Batch axes broadcast."""
     return [_matmul(call.shape(0), call.shape(1), call)]
@@ -44,7 +45,23 @@ def qlinear_matmul(call: Call) -> Shapes:
     return [_matmul(call.shape(0), call.shape(3), call)]
 
 
-@shape_rule("Gemm")
+@shape_rule("com.microsoft::FusedMatMul", "com.microsoft::TransposeMatMul")
+def fused_matmul(call: Call) -> Shapes:
+    """As ``MatMul`` of factors whose axes are in another order."""
+    left, right = (_reordered(call.shape(k), call, name) for k, name in enumerate(("A", "B")))
+    return [_matmul(left, right, call)]
+
+
+def _reordered(shape: Dims, call: Call, name: str) -> Dims:
+    """A factor's shape as it is multiplied: batch first, and not transposed."""
+    if len(shape) > 1 and call.attribute(f"transBatch{name}", 0):
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    if len(shape) > 1 and call.attribute(f"trans{name}", 0):
+        shape = (*shape[:-2], shape[-1], shape[-2])
+    return shape
+
+
+@shape_rule("Gemm", "com.microsoft::FusedGemm")
 def gemm(call: Call) -> Shapes:
     """Rows of A, columns of B."""
     a, b = call.shape(0), call.shape(1)
@@ -106,7 +123,7 @@ def _convolution(call: Call, x: Dims, w: Dims) -> Dims:
     return (x[0], w[0], *spatial)
 
 
-@shape_rule("Conv", "ConvInteger", "DeformConv")
+@shape_rule("Conv", "ConvInteger", "DeformConv", "com.microsoft::FusedConv")
 def conv(call: Call) -> Shapes:
     """Batch, filters, positions of the window; the weights tell the rank of an unknown X."""
     w = call.shape(1)
@@ -114,10 +131,14 @@ def conv(call: Call) -> Shapes:
     return [_convolution(call, x, w)]
 
 
-@shape_rule("QLinearConv")
+@shape_rule("QLinearConv", "com.microsoft::QLinearConv")
 def qlinear_conv(call: Call) -> Shapes:
-    """As ``Conv`` of inputs 0 and 3."""
-    return [_convolution(call, call.shape(0), call.shape(3))]
+    """As ``Conv`` of inputs 0 and 3, whose channels may be last."""
+    x, w = call.shape(0), call.shape(3)
+    if not call.attribute("channels_last", 0):
+        return [_convolution(call, x, w)]
+    images, filters, *spatial = _convolution(call, (x[0], x[-1], *x[1:-1]), w)
+    return [(images, *spatial, filters)]
 
 
 @shape_rule("ConvTranspose")

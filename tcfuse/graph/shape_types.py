@@ -35,6 +35,8 @@ _UNTOLD: dict[str, tuple[ir.DataType | tuple[int, ...], ...]] = {
     "::LinearAttention": (_FIRST, (3, 0)),
     "::SimplifiedLayerNormalization": ((1,), _FLOAT),
     "com.microsoft::LinearAttention": (_FIRST, (3, 0)),
+    "com.microsoft::MatMulIntegerToFloat": ((2,),),
+    "com.microsoft::QLinearConv": ((7, 0),),
     "com.microsoft::SkipLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
     "com.microsoft::SkipSimplifiedLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
 }

@@ -58,3 +58,28 @@ def test_a_slow_kernel_is_known_to_be_slow():
     (node,) = group("y = Softplus(x)").nodes
     (other,) = group("y = Relu(x)").nodes
     assert cost.node_us(node, {"N": 64}) > 10 * cost.node_us(other, {"N": 64})
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "outputs", "products"),
+    [
+        ("y = MatMul(a, b)", "float[5, 2, 3] a, float[3, 4] b", "float[5, 2, 4] y", 120),
+        ("y = MatMul(a, b)", "float[3] a, float[3] b", "float y", 3),
+        ("y = Gemm<transA = 1>(a, b)", "float[3, 2] a, float[3, 4] b", "float[2, 4] y", 24),
+        (
+            "y = Conv<group = 2>(a, b)",
+            "float[1, 4, 8] a, float[6, 2, 3] b",
+            "float[1, 6, 6] y",
+            216,
+        ),
+        (
+            "y = ConvTranspose(a, b)",
+            "float[1, 4, 8] a, float[4, 2, 3] b",
+            "float[1, 2, 10] y",
+            192,
+        ),
+    ],
+)
+def test_the_products_of_contractions_are_counted(body, inputs, outputs, products):
+    (node,) = group(body, inputs, outputs).nodes
+    assert cost.multiply_adds(node) == products

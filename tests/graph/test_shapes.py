@@ -306,6 +306,31 @@ def test_contrib_operators_have_shapes():
     assert value(model, "n").dtype is ir.DataType.FLOAT
 
 
+def test_contributed_products_have_shapes_and_types():
+    proto = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+        "g (float[7, N, 3] x, float[N, 4, 7] w, uint8[N, 8] a, int8[8, 5] b, float s,"
+        "   uint8[1, 9, H, 4] c, int8[6, 4, 2, 3] f, int8 z) => (m, i, q) {"
+        "m = com.microsoft.FusedMatMul<transBatchA = 1, transA = 1, transB = 1>(x, w)"
+        "i = com.microsoft.MatMulIntegerToFloat(a, b, s, s)"
+        "q = com.microsoft.QLinearConv<channels_last = 1>(c, s, z, f, s, z, s, z) }"
+    )
+    model = ir.from_proto(proto)
+    infer_shapes(model)
+    assert dims(value(model, "m")) == (N, 3, 4)
+    assert dims(value(model, "i")) == (N, 5)
+    assert value(model, "i").dtype is ir.DataType.FLOAT
+    assert dims(value(model, "q")) == (1, 8, symbol("H") - 2, 6)
+    assert value(model, "q").dtype is ir.DataType.INT8
+
+
+def test_col2im_and_determinants_have_shapes():
+    constants = {"image": [4, 5], "block": [2, 3]}
+    found = shape("y = Col2Im(x, image, block)", "float[N, 12, L] x", 18, **constants)
+    assert found == (N, 2, 4, 5)
+    assert shape("y = Det(x)", "float[N, 3, 3] x") == (N,)
+
+
 def test_the_declared_interface_comes_back():
     model = inferred("g (float[?, 3] x) => (float[batch, C] y) { y = Relu(x) }")
     before = (symbol("d0"), 3)

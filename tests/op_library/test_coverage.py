@@ -33,7 +33,8 @@ CONTRACTIONS = """
 CONTRIBUTED = """
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
     SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear RotaryEmbedding
-    LinearAttention CausalConvWithState
+    LinearAttention CausalConvWithState FusedMatMul TransposeMatMul FusedGemm FusedConv
+    QLinearConv MatMulIntegerToFloat DynamicQuantizeMatMul MatMulNBits
 """
 
 
