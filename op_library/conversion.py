@@ -22,6 +22,8 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import DType
 
+SEVERAL_NANS = (DType.FLOAT16, DType.BFLOAT16, DType.FLOAT8E5M2)
+
 
 class Conversion(NamedTuple):
     """A template of ``{0}`` in another type, and those of the names it uses."""
@@ -43,6 +45,9 @@ def conversion(call: OpCall, target: DType) -> Conversion:
         return power_of_two("{0}", str(call.attributes.get("round_mode", "up")), saturate)
     if target.is_float and target.bytes == 1:
         return Conversion(short_float(target, "{0}", saturate=saturate), {})
+    if source.is_float and target.bits < 8 and not target.is_float:
+        # ONNX Runtime rounds here, where it truncates to larger integers.
+        return Conversion(f"{target.tc}(int32(round(float({{0}}))))", {})
     if source.is_float and not target.is_float and target is not DType.BOOL:
         if target.bytes < 4:
             return Conversion(f"{target.tc}(int32({{0}}))", {})
@@ -109,3 +114,19 @@ def cast_like(call: OpCall) -> str:
     params = {"X": source, "Like": call.input(1)}
     body = statement("Y", point, value.format(element), lets=named)
     return definition(call, params, {"Y": output}, [body])
+
+
+@onnx_op("BitCast", since=26, kind=Kind.ELEMENTWISE)
+def bit_cast(call: OpCall) -> str:
+    """The input's bits in another element type."""
+    source, target = needed(call, 0).dtype, only_output(call).dtype
+    for dtype in (source, target):
+        if dtype in SEVERAL_NANS and source is not target:
+            raise UnsupportedError(f"BitCast of {dtype.tc}, whose NaNs kernels hold as one")
+    if source.bits != target.bits:
+        raise UnsupportedError(f"BitCast from {source.bits} to {target.bits} bits")
+    if source is target:
+        return pointwise(call, "{0}")
+    if DType.BOOL in (source, target):
+        return pointwise(call, f"{target.tc}({{0}})")
+    return pointwise(call, f"as_{target.tc}({{0}})")

@@ -21,6 +21,9 @@ Size: TypeAlias = int | str
 Array: TypeAlias = npt.NDArray[Any]
 
 
+_BITS = {"float4e2m1": 4, "uint4": 4, "int4": 4, "uint2": 2, "int2": 2}
+
+
 class DType(Enum):
     """An element type: its TC spelling, NumPy type and ONNX ``TensorProto`` number."""
 
@@ -42,14 +45,24 @@ class DType(Enum):
     FLOAT8E5M2 = ("float8e5m2", np.dtype(ml_dtypes.float8_e5m2), 19)
     FLOAT8E5M2FNUZ = ("float8e5m2fnuz", np.dtype(ml_dtypes.float8_e5m2fnuz), 20)
     FLOAT8E8M0 = ("float8e8m0", np.dtype(ml_dtypes.float8_e8m0fnu), 24)
+    FLOAT4E2M1 = ("float4e2m1", np.dtype(ml_dtypes.float4_e2m1fn), 23)
+    UINT4 = ("uint4", np.dtype(ml_dtypes.uint4), 21)
+    INT4 = ("int4", np.dtype(ml_dtypes.int4), 22)
+    UINT2 = ("uint2", np.dtype(ml_dtypes.uint2), 25)
+    INT2 = ("int2", np.dtype(ml_dtypes.int2), 26)
 
     def __init__(self, tc: str, numpy: np.dtype, onnx: int) -> None:
         self.tc, self.numpy, self.onnx = tc, numpy, onnx
 
     @property
     def bytes(self) -> int:
-        """Bytes an element takes."""
+        """Bytes an element takes in NumPy and inside kernels: at least one."""
         return int(self.numpy.itemsize)
+
+    @property
+    def bits(self) -> int:
+        """Bits an element takes in ONNX; where they are fewer than 8, several share a byte."""
+        return _BITS.get(self.tc, 8 * self.bytes)
 
     @property
     def is_float(self) -> bool:
@@ -76,8 +89,8 @@ class DType(Enum):
         """The least and the largest value; of a float, those that are finite."""
         if self.is_float:
             return float(self.finfo.min), float(self.finfo.max)
-        integers = np.iinfo(self.numpy)
-        return int(integers.min), int(integers.max)
+        half = 1 << self.bits - 1
+        return (-half, half - 1) if self.is_signed else (0, 2 * half - 1)
 
     @property
     def finfo(self) -> Any:
@@ -86,8 +99,10 @@ class DType(Enum):
 
     @property
     def compute(self) -> DType:
-        """The type arithmetic on this type runs in: float32 for shorter floats."""
-        return DType.FLOAT32 if self.is_float and self.bytes < 4 else self
+        """The type arithmetic runs in: float32 for shorter floats, int32 below a byte."""
+        if self.is_float:
+            return DType.FLOAT32 if self.bytes < 4 else self
+        return DType.INT32 if self.bits < 8 else self
 
     @classmethod
     def from_onnx(cls, number: int) -> DType | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcfuse.codegen.storage import rounded
+from tcfuse.codegen.storage import reinterpreted, rounded
 from tcfuse.codegen.values import Value, converted, plain, spread
 from tcfuse.tc.ast import Binary, Call, Cast, Expr, Select, Unary
 from tcfuse.tc.builtins import BUILTINS
-from tcfuse.tc.typing import COMPARISONS, Type, Weak, promote
+from tcfuse.tc.typing import COMPARISONS, Type, Weak, promote, resolve
 from tcfuse.types import DType
 
 _COMPARE = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
@@ -88,6 +88,11 @@ class Operators:
             dtype = plain(kinds[0])
             if not dtype.is_float:
                 return Value("false", DType.BOOL, literal=False)
+        target = BUILTINS[function].bits
+        if target is not None:
+            source = resolve(kinds[0])
+            (bits,) = self._alike(operands, source.compute)
+            return self._result(reinterpreted(source, target, bits), kind, operands)
         arguments = self._alike(operands, dtype)
         if function == "fdivide":
             return self._result(f"({arguments[0]} / {arguments[1]})", kind, operands)

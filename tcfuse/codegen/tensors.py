@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcfuse.codegen import storage
-from tcfuse.codegen.values import C_TYPES, RAW_TYPES
+from tcfuse.codegen.storage import C_TYPES, RAW_TYPES
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.poly.polynomial import Polynomial, from_size, row_major

@@ -7,33 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcfuse.codegen.storage import FORMATS
+from tcfuse.codegen.storage import C_TYPES
 from tcfuse.tc.typing import Type, resolve
 from tcfuse.types import DType
-
-C_TYPES = {
-    DType.BOOL: "bool",
-    DType.UINT8: "uint8_t",
-    DType.UINT16: "uint16_t",
-    DType.UINT32: "uint32_t",
-    DType.UINT64: "uint64_t",
-    DType.INT8: "int8_t",
-    DType.INT16: "int16_t",
-    DType.INT32: "int32_t",
-    DType.INT64: "int64_t",
-    DType.FLOAT16: "float",
-    DType.BFLOAT16: "float",
-    DType.FLOAT32: "float",
-    DType.FLOAT64: "double",
-    **dict.fromkeys(FORMATS, "float"),
-}
-RAW_TYPES = {
-    **C_TYPES,
-    DType.BOOL: "uint8_t",
-    DType.FLOAT16: "uint16_t",
-    DType.BFLOAT16: "uint16_t",
-    **dict.fromkeys(FORMATS, "uint8_t"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +40,7 @@ def literal_text(value: float | bool, dtype: DType) -> str:
         return "true" if value else "false"
     if dtype.is_float:
         return _float_text(float(value), dtype)
-    low, high = np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max
+    low, high = dtype.limits
     number = int(value)
     if dtype is DType.INT64 and number == low:
         return "(-9223372036854775807LL - 1)"
@@ -102,8 +78,7 @@ def identity_text(operator: str, dtype: DType) -> str:
         return literal_text(not lowest, dtype)
     if dtype.is_float:
         return literal_text(-math.inf if lowest else math.inf, dtype)
-    info = np.iinfo(dtype.numpy)
-    return literal_text(int(info.min if lowest else info.max), dtype)
+    return literal_text(dtype.limits[0 if lowest else 1], dtype)
 
 
 def plain(kind: Type) -> DType:

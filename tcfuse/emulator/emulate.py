@@ -13,10 +13,11 @@ from tcfuse.emulator.native_interface import READ_ONLY, UNORDERED, UNWRITTEN
 from tcfuse.emulator.program import Program
 from tcfuse.emulator.report import Report, Traffic
 from tcfuse.errors import InputError
+from tcfuse.packed import memory_for, packed, unpacked
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.geometry import MULTIPROCESSORS, SHARED_LIMIT, Step, plan
 from tcfuse.targets.toolchain import Toolchain
-from tcfuse.types import Array
+from tcfuse.types import Array, DType
 
 
 @dataclass(frozen=True)
@@ -104,24 +105,30 @@ def emulate(
     )
     program = program or compile_source(source, trace=trace, toolchain=toolchain)
     outputs = [
-        _unset(shape, port.type.dtype.numpy)
+        _unset(shape, port.type.dtype)
         for port, shape in zip(source.interface.outputs, planned.output_shapes, strict=True)
     ]
-    scratch = _unset((planned.scratch_bytes,), np.dtype(np.uint8))
+    scratch = _unset((planned.scratch_bytes,), DType.UINT8)
     fault = np.zeros(1, np.int32)
-    args: list[Argument] = [*inputs, *outputs, scratch, fault, *planned.sizes.values()]
+    tensors = [*map(packed, inputs), *outputs]
+    args: list[Argument] = [*tensors, scratch, fault, *planned.sizes.values()]
     names = [port.name for port in (*source.interface.inputs, *source.interface.outputs)]
     names += ["scratch", "fault", *planned.sizes]
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
     flags += [0] * len(planned.sizes)
     runs: list[Run] = []
-    tensors = len(inputs) + len(outputs)
-    alignments = [alignment] * tensors + [ALIGNMENT] * (len(args) - tensors)
+    alignments = [alignment] * len(tensors) + [ALIGNMENT] * (len(args) - len(tensors))
     with program.launches(args, names, flags, alignments) as launches:
         for step in planned.steps:
             if all(run.finished for run in runs):
                 runs.append(_launched(launches, step, seed, limit_s))
-    return Emulated(tuple(outputs), bool(fault[0]), tuple(runs))
+    made = (
+        unpacked(array.reshape(-1), port.type.dtype, shape)
+        for array, port, shape in zip(
+            outputs, source.interface.outputs, planned.output_shapes, strict=True
+        )
+    )
+    return Emulated(tuple(made), bool(fault[0]), tuple(runs))
 
 
 def _launched(launches: Launches, step: Step, seed: int, limit_s: float) -> Run:
@@ -142,9 +149,9 @@ def compile_source(
     )
 
 
-def _unset(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """An array of bits that are not a number in any floating type."""
-    array = np.empty(shape, dtype)
+def _unset(shape: tuple[int, ...], dtype: DType) -> Array:
+    """Memory for a tensor, with bits that are not a number in any floating type."""
+    array = memory_for(dtype, shape)
     array.reshape(-1).view(np.uint8)[...] = 0xFF
     return array
 

@@ -12,6 +12,7 @@ import numpy as np
 from tcfuse.errors import InputError
 from tcfuse.gpu.device import Device, Function
 from tcfuse.gpu.images import Image, choose
+from tcfuse.packed import memory_for, packed, unpacked
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.geometry import CudaPlan, Step, plan
 
@@ -87,14 +88,15 @@ class Call:
         _check_types(kernel.source, inputs)
         self.plan = kernel.plan([array.shape for array in inputs])
         self.outputs = [
-            np.empty(shape, port.type.dtype.numpy)
+            memory_for(port.type.dtype, shape)
             for port, shape in zip(
                 kernel.source.interface.outputs, self.plan.output_shapes, strict=True
             )
         ]
         self._memory: list[int] = []
         try:
-            self._arguments = self._place([np.ascontiguousarray(array) for array in inputs])
+            dense = (np.ascontiguousarray(array) for array in inputs)
+            self._arguments = self._place([packed(array) for array in dense])
             self._launches = [_Launch(kernel.function(s), s) for s in self.plan.steps]
         except BaseException:
             self.close()
@@ -132,7 +134,11 @@ class Call:
         first = len(self.kernel.source.interface.inputs)
         for array, address in zip(self.outputs, self._memory[first:], strict=False):
             self.device.download(array, address)
-        return self.outputs
+        ports, shapes = self.kernel.source.interface.outputs, self.plan.output_shapes
+        return [
+            unpacked(array.reshape(-1), port.type.dtype, shape)
+            for array, port, shape in zip(self.outputs, ports, shapes, strict=True)
+        ]
 
     def close(self) -> None:
         """Give the memory back."""

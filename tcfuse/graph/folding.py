@@ -204,9 +204,9 @@ def _fits(array: np.ndarray | None, node: ir.Node) -> bool:
         return bool(np.isfinite(array.astype(np.float64)).all())
     if not np.isfinite(array.astype(np.float64)).all():
         return False
-    limits = np.iinfo(target.numpy)
+    least, largest = target.limits
     low, high = int(np.trunc(array.min())), int(np.trunc(array.max()))
-    return limits.min <= low and high <= limits.max
+    return least <= low and high <= largest
 
 
 def _as_inferred(node: ir.Node, results: list[np.ndarray]) -> bool:

@@ -114,5 +114,9 @@ def load_definition(checked: CheckedDef, settings: Settings) -> tuple[DirectKern
         UnsupportedError: It is beyond the compiler.
         ToolchainError: There is no compiler, or it failed.
     """
+    for name in (*checked.inputs, *checked.outputs):
+        if (dtype := checked.tensors[name].dtype).bits < 8:
+            sentence = f"{name!r} is {dtype.tc}, of which ONNX has several in a byte"
+            raise UnsupportedError(f"{sentence}; a layer takes whole bytes: declare uint8")
     kernel = compile_definition(checked, settings.options, settings.sizes)
     return DirectBuild(kernel.source, contract_of(settings.options)).load()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcfuse.ort.inference import Session, runtime
+from tcfuse.packed import dtype_of, packed, packed_bytes, unpacked
 from tcfuse.types import DType
 
 
@@ -37,8 +38,14 @@ def to_value(array: np.ndarray) -> Any:
     value, array = runtime().OrtValue, np.asarray(array, order="C")
     if is_native(array.dtype):
         return value.ortvalue_from_numpy(array)
-    dtype = next(d for d in DType if d.numpy == array.dtype)
-    return value.ortvalue_from_numpy_with_onnx_type(array.view(f"u{dtype.bytes}"), dtype.onnx)
+    dtype = dtype_of(array)
+    if dtype.bits >= 8:
+        codes = array.view(f"u{dtype.bytes}")
+    else:
+        # The shape is that of the memory, of which packed elements take the first bytes.
+        codes = np.zeros(array.shape, np.uint8)
+        codes.reshape(-1)[: packed_bytes(dtype, array.shape)] = packed(array)
+    return value.ortvalue_from_numpy_with_onnx_type(codes, dtype.onnx)
 
 
 def to_array(value: Any) -> np.ndarray:
@@ -46,5 +53,6 @@ def to_array(value: Any) -> np.ndarray:
     dtype = DType.from_onnx(value.element_type())
     if dtype is None or is_native(dtype.numpy):
         return np.asarray(value.numpy())
-    data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
-    return np.frombuffer(data, dtype.numpy).reshape(value.shape())
+    shape = value.shape()
+    data = ctypes.string_at(value.data_ptr(), packed_bytes(dtype, shape))
+    return unpacked(np.frombuffer(data, np.uint8), dtype, shape)

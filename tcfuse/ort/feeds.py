@@ -207,11 +207,11 @@ def _integers(
         return rng.integers(low, rows, shape).astype(dtype.numpy)
     if fill == "zeros":
         return np.zeros(shape, dtype.numpy)
-    info = np.iinfo(dtype.numpy)
-    array = rng.integers(max(info.min, -100), min(info.max, 100), shape, endpoint=True)
+    least, largest = map(int, dtype.limits)
+    array = rng.integers(max(least, -100), min(largest, 100), shape, endpoint=True)
     if fill == "edge":
         at = rng.random(shape) < 0.2
         array = np.where(
-            at, rng.choice([0, 1, info.max // 2, max(info.min // 2, -1)], shape), array
+            at, rng.choice([0, 1, largest // 2, max(least // 2, -1)], shape), array
         )
     return array.astype(dtype.numpy)

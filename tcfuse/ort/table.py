@@ -20,7 +20,7 @@ from tcfuse.targets.compilers import Level
 from tcfuse.targets.places import Places, dimensions, origins
 from tcfuse.types import DType, Size
 
-_NUMBERED_APART = {DType.FLOAT8E8M0: 26}
+_NUMBERED_APART = {DType.UINT2: 24, DType.INT2: 25, DType.FLOAT8E8M0: 26}
 """Numbers in ONNX Runtime's C interface where they are not those of ``TensorProto``."""
 
 

@@ -14,6 +14,7 @@ from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.tensors import arrange, tensors_of
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.plan import plan_kernel
+from tcfuse.mapping.shared_bytes import with_whole_bytes
 from tcfuse.mapping.storage import Buffer
 from tcfuse.options import MappingOptions
 from tcfuse.poly.proof import Proof
@@ -66,7 +67,9 @@ def compile_kernel(
     name = kernel_name(name_hint, str(checked.definition), str(interface), options.to_json())
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
-    plan = plan_kernel(checked, facts, options)
+    whole = with_whole_bytes(checked, interface, facts)
+    checked, interface = whole.checked, whole.interface
+    plan = plan_kernel(checked, whole.facts, options)
     scop, tree, buffers = plan.scop, plan.tree, plan.buffers
     proof = proof_of(plan, options, sizes_ignored=bool(fixed) and not sizes)
     source = _source(

@@ -19,6 +19,7 @@ from tcfuse.codegen.tensors import rounded_bytes, tensors_of
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.gpu import plan_gpu_kernel
+from tcfuse.mapping.shared_bytes import with_whole_bytes
 from tcfuse.mapping.storage import Memory
 from tcfuse.options import MappingOptions
 from tcfuse.poly.polynomial import Polynomial
@@ -76,7 +77,9 @@ def compile_kernel(
     name = kernel_name(name_hint, *texts)
     if options.fix_sizes == "before":
         checked, facts = with_fixed_sizes(checked, sizes), interface.facts
-    plan = plan_gpu_kernel(checked, facts, options, cuda)
+    whole = with_whole_bytes(checked, interface, facts)
+    checked, interface = whole.checked, whole.interface
+    plan = plan_gpu_kernel(checked, whole.facts, options, cuda)
     buffers = plan.buffers
     proof = proof_of(plan, options, sizes_ignored=bool(fixed) and not sizes)
     scop = assuming(plan.scop, interface.facts)

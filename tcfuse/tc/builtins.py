@@ -21,12 +21,14 @@ class Builtin:
             ``float``, or ``double`` when an argument is.
         result: The type of the result whatever the arguments are, if it is fixed.
         integer: Whether the arguments must be integers.
+        bits: The type that the bits of the argument, of a type with as many, are read as.
     """
 
     arity: int
     keeps_type: bool = False
     result: DType | None = None
     integer: bool = False
+    bits: DType | None = None
 
 
 _UNARY = """
@@ -51,6 +53,7 @@ BUILTINS: dict[str, Builtin] = {
         for name in ("tdiv", "tmod", "ipow", "bitand", "bitor", "bitxor", "shl", "shr")
     },
     "bitnot": Builtin(1, keeps_type=True, integer=True),
+    **{f"as_{d.tc}": Builtin(1, bits=d) for d in DType if d is not DType.BOOL},
     # Without arguments: the parser turns them into the literals they stand for.
     "inf": Builtin(0),
     "nan": Builtin(0),

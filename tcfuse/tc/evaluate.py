@@ -78,8 +78,10 @@ def evaluate(
         for statement in checked.statements:
             run.statement(statement)
         results = {name: run.tensors[name].elements for name in checked.outputs}
-        if exact_types:
-            results = {n: a.astype(checked.tensors[n].dtype.numpy) for n, a in results.items()}
+        for name, array in results.items():
+            dtype = checked.tensors[name].dtype
+            if exact_types or not dtype.is_float:
+                results[name] = array.astype(dtype.numpy, copy=False)
     return results
 
 
@@ -257,12 +259,12 @@ def _identity(operator: str, dtype: DType) -> float | int | bool:
         return operator == "min"
     if dtype.is_float:
         return np.inf if operator == "min" else -np.inf
-    limits = np.iinfo(dtype.numpy)
-    return int(limits.max if operator == "min" else limits.min)
+    least, largest = dtype.compute.limits
+    return int(largest if operator == "min" else least)
 
 
 def _unwritten(dtype: DType) -> tuple[float | int | bool, np.dtype]:
     """What an element holds before it is written, and the type it is stored in."""
     if dtype.is_float:
         return np.nan, np.dtype(np.float64)
-    return (False if dtype is DType.BOOL else int(np.iinfo(dtype.numpy).min)), dtype.numpy
+    return (False if dtype is DType.BOOL else dtype.limits[0]), dtype.compute.numpy

@@ -211,8 +211,8 @@ class Simplifier:
         if value is not None and dtype.is_float:
             return literal(dtype, value)
         if isinstance(value, int) and dtype is not DType.BOOL:
-            limits = np.iinfo(dtype.numpy)
-            return literal(dtype, value) if limits.min <= value <= limits.max else node
+            least, largest = dtype.limits
+            return literal(dtype, value) if least <= value <= largest else node
         return operand if self.types[operand] is dtype else node
 
     def _power(self, node: Expr, base: Expr, exponent: Expr) -> Expr:

@@ -158,8 +158,7 @@ def identity(assign: AssignKind, dtype: DType) -> Expr:
         return Const(greatest)
     if dtype.is_float:
         return literal(dtype, np.inf if greatest else -np.inf)
-    limits = np.iinfo(dtype.numpy)
-    return literal(dtype, int(limits.max if greatest else limits.min))
+    return literal(dtype, dtype.limits[1 if greatest else 0])
 
 
 def _is_same_literal(value: Expr, neutral: Expr) -> bool:

@@ -32,8 +32,6 @@ class Weak(Enum):
 
 Type: TypeAlias = DType | Weak
 
-_BITS = {dtype: 8 * dtype.bytes for dtype in DType}
-
 
 def resolve(kind: Type) -> DType:
     """The type of something weak that never meets a type: ``int64``, ``float`` or ``bool``."""
@@ -78,7 +76,7 @@ def match(a: Type, b: Type) -> Type:
         return DType.FLOAT32 if b is Weak.FLOAT and not a.is_float else a
     if a.is_float and b.is_float:
         both_short = a.is_storage and b.is_storage
-        return DType.FLOAT32 if both_short else max(a, b, key=_BITS.__getitem__)
+        return DType.FLOAT32 if both_short else max(a, b, key=lambda dtype: dtype.bits)
     if a.is_float or b.is_float:
         return a if a.is_float else b
     return _match_integers(a, b)
@@ -86,7 +84,7 @@ def match(a: Type, b: Type) -> Type:
 
 def _match_integers(a: DType, b: DType) -> DType:
     """The wider of two unsigned types; otherwise the signed type of the wider one's width."""
-    bits = max(_BITS[a], _BITS[b])
+    bits = max(a.bits, b.bits)
     signed = a.is_signed or b.is_signed
     found = DType.from_tc(f"{'int' if signed else 'uint'}{bits}")
     assert found is not None
@@ -124,8 +122,8 @@ def assignable(target: DType, value: Type) -> bool:
     if value.is_float:
         return False
     if target.is_signed == value.is_signed:
-        return _BITS[target] >= _BITS[value]
-    return target.is_signed and _BITS[target] > _BITS[value]
+        return target.bits >= value.bits
+    return target.is_signed and target.bits > value.bits
 
 
 def type_of(
@@ -248,6 +246,11 @@ def _call(function: str, operands: tuple[Type, ...]) -> Type:
         _require(is_integer(kind), "TC09", f"integer arguments of {function}", kind)
     if builtin.result:
         return builtin.result
+    if builtin.bits:
+        found, wanted = resolve(operands[0]), builtin.bits.bits
+        shown = f"{found.tc}, which has {found.bits}"
+        _require(found.bits == wanted, "TC09", f"a type of {wanted} bits", shown)
+        return builtin.bits
     if builtin.keeps_type:
         return kind.compute if isinstance(kind, DType) else kind
     if isinstance(kind, Weak):
@@ -256,12 +259,15 @@ def _call(function: str, operands: tuple[Type, ...]) -> Type:
 
 
 def _require(
-    holds: bool, code: str, expected: str, found: Type, span: Span | None = None
+    holds: bool, code: str, expected: str, found: Type | str, span: Span | None = None
 ) -> None:
     """Raise unless ``holds``."""
     if holds:
         return
     hint = "cast it, for example int64(...)"
-    if code == "TC10":
+    if isinstance(found, str):
+        hint = "cast it first"
+    elif code == "TC10":
         hint = "cast it" if is_bool(found) else "compare it, for example with != 0"
-    raise TcError(f"expected {expected} but found {spell(found)}", span, hint, code=code)
+    shown = found if isinstance(found, str) else spell(found)
+    raise TcError(f"expected {expected} but found {shown}", span, hint, code=code)

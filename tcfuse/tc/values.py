@@ -2,7 +2,7 @@
 
 Every variable is an array along its own axis and everything else broadcasts, so a subexpression
 is as large as the variables it depends on.  Floats are float64 whatever their declared type;
-integers and booleans have theirs.
+integers and booleans have theirs, those below a byte int32.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def convert(value: Value, kind: Type) -> Array:
     """``value`` as an array of the type that holds ``kind``; integers wrap."""
     if is_float(kind):
         return np.asarray(value, dtype=np.float64)
-    dtype = resolve(kind).numpy
+    dtype = resolve(kind).compute.numpy
     if isinstance(value, int) and not isinstance(value, bool):
         unsigned = np.dtype(f"u{dtype.itemsize}")
         return np.array(value % (1 << 8 * dtype.itemsize), unsigned).view(dtype)
@@ -214,6 +214,8 @@ def cast(value: Value, kind: Type, dtype: DType, *, rounds: bool = True) -> Arra
             return exact.astype(np.float32).astype(dtype.numpy).astype(np.float64)
         rounded: Array = exact.astype(dtype.numpy).astype(np.float64)
         return rounded if rounds else exact
+    if dtype.bits < 8:
+        return _wrapped(cast(value, kind, DType.INT64), dtype)
     if not is_float(kind):
         return convert(int(value) if isinstance(value, bool) else value, dtype)
     whole = np.trunc(np.asarray(value, dtype=np.float64))
@@ -221,6 +223,22 @@ def cast(value: Value, kind: Type, dtype: DType, *, rounds: bool = True) -> Arra
     if dtype is DType.UINT64:
         return np.where(whole < 0, signed.astype(np.uint64), whole.astype(np.uint64))
     return signed.astype(dtype.numpy, copy=False)
+
+
+def _wrapped(value: Array, dtype: DType) -> Array:
+    """The low bits of 64-bit integers as a type of less than a byte."""
+    span, least = 1 << dtype.bits, dtype.limits[0]
+    return ((value - least) % span + least).astype(dtype.compute.numpy)
+
+
+def _bits(value: Value, kind: Type, dtype: DType) -> Array:
+    """The bits of ``value``, whose type has as many, read as ``dtype``."""
+    codes = np.array(convert(value, kind), resolve(kind).numpy)
+    if dtype.bits < 8:
+        codes = codes.view(np.uint8) & ((1 << dtype.bits) - 1)
+    if dtype.bits < 8 and not dtype.is_float:
+        return cast(codes, DType.UINT8, dtype)
+    return convert(codes.view(dtype.numpy), dtype)
 
 
 def _binary(operator: str, values: list[Value], kinds: tuple[Type, ...]) -> Array:
@@ -235,6 +253,8 @@ def _binary(operator: str, values: list[Value], kinds: tuple[Type, ...]) -> Arra
 
 def _call(function: str, values: list[Value], kinds: tuple[Type, ...]) -> Array:
     """The value of a call."""
+    if (target := BUILTINS[function].bits) is not None:
+        return _bits(values[0], kinds[0], target)
     kind = reduce(promote, kinds, kinds[0])
     if BUILTINS[function].keeps_type:
         return np.asarray(EXACT[function](*(convert(value, kind) for value in values)))

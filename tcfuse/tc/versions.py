@@ -17,8 +17,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tcfuse.tc.ast import (
     Access,
     AssignKind,
@@ -212,7 +210,7 @@ def neutral(operator: str, dtype: DType) -> Expr:
         return Const(operator == "min")
     if dtype.is_float:
         return Const(math.inf if operator == "min" else -math.inf)
-    most = Const(int(np.iinfo(dtype.numpy).max))
+    most = Const(int(dtype.limits[1]))
     if operator == "min":
         return most
     return Binary("-", Unary("-", most), Const(1)) if dtype.is_signed else Const(0)

@@ -107,6 +107,62 @@ def test_casts_to_powers_of_two(run, saturate, rounding, source):
     compare(run, "Cast", 25, [x], attributes)
 
 
+INTEGERS = [DType.INT4, DType.UINT4, DType.INT2, DType.UINT2]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.tc)
+@pytest.mark.parametrize(
+    "source", [np.float32, np.float16, np.float64, np.int8, np.uint8, np.int32, np.int64, bool]
+)
+def test_casts_to_integers_of_less_than_a_byte(run, dtype, source):
+    x = np.array([*range(-40, 41), 0.5, 1.5, 2.5, -0.5, -1.5, 2.4, 2.6, 7.5, -8.5, 300, 255])
+    compare(run, "Cast", 25, [x.astype(source)], {"to": dtype.onnx})
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.tc)
+@pytest.mark.parametrize("target", ["float", "float16", "int8", "uint8", "int64", "bool"])
+def test_casts_from_integers_of_less_than_a_byte(run, dtype, target):
+    least, largest = dtype.limits
+    x = np.arange(least, largest + 1).astype(dtype.numpy)
+    to = DType.from_tc(target)
+    assert to is not None
+    compare(run, "Cast", 25, [x], {"to": to.onnx})
+
+
+@pytest.mark.parametrize("source", INTEGERS, ids=lambda d: d.tc)
+@pytest.mark.parametrize("target", INTEGERS, ids=lambda d: d.tc)
+def test_casts_between_integers_of_less_than_a_byte(run, source, target):
+    least, largest = source.limits
+    x = np.arange(least, largest + 1).astype(source.numpy)
+    compare(run, "Cast", 25, [x], {"to": target.onnx})
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.tc)
+def test_quantization_to_integers_of_less_than_a_byte(run, dtype):
+    x = np.linspace(-20, 20, 161, dtype=np.float32)
+    for zero in dtype.limits:
+        offset = np.array(zero, dtype.numpy)
+        compare(run, "QuantizeLinear", 25, [x, np.float32(0.5), offset])
+    rows = x[:160].reshape(4, 40)
+    zeros = np.zeros(4, dtype.numpy)
+    scales = np.float32([0.125, 1, 2, 3])
+    compare(run, "QuantizeLinear", 25, [rows, scales, zeros], {"axis": 0})
+    blocks = np.exp2(np.arange(20) % 4 - 2).astype(np.float32).reshape(4, 5)
+    attributes = {"axis": 1, "block_size": 8, "output_dtype": dtype.onnx}
+    compare(run, "QuantizeLinear", 25, [rows, blocks], attributes)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda d: d.tc)
+@pytest.mark.parametrize("kind", [np.float32, np.float16])
+def test_dequantization_of_integers_of_less_than_a_byte(run, dtype, kind):
+    x = np.resize(np.arange(16) + int(dtype.limits[0]), 60).astype(dtype.numpy).reshape(3, 20)
+    compare(run, "DequantizeLinear", 25, [x, np.array(0.3, kind), np.array(1, dtype.numpy)])
+    zeros = np.arange(3).astype(dtype.numpy)
+    compare(run, "DequantizeLinear", 25, [x, np.array([1, 2, 3], kind), zeros], {"axis": 0})
+    blocks = np.linspace(0.5, 2, 15).astype(kind).reshape(3, 5)
+    compare(run, "DequantizeLinear", 25, [x, blocks], {"axis": 1, "block_size": 4})
+
+
 @pytest.mark.parametrize("target", [np.float32, np.float16, np.float64])
 def test_casts_from_powers_of_two(run, target):
     x = np.arange(256, dtype=np.uint8).view(DType.FLOAT8E8M0.numpy)

@@ -345,9 +345,9 @@ def test_shared_subexpressions_are_evaluated_once() -> None:
 
 
 def test_every_builtin_is_evaluated() -> None:
-    assert {*FLOAT, *EXACT} == {name for name, builtin in BUILTINS.items() if builtin.arity}
+    assert {*FLOAT, *EXACT} == {n for n, b in BUILTINS.items() if b.arity and not b.bits}
     for name, builtin in BUILTINS.items():
-        if builtin.arity and not builtin.integer:
+        if builtin.arity and not builtin.integer and not builtin.bits:
             arguments = ", ".join(["X(i)"] * builtin.arity)
             x = np.array([0.5, -1e30, np.nan])
             assert run("float(N) X", f"Y(i) = {name}({arguments})", X=x).shape == (3,)

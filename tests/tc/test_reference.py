@@ -28,10 +28,11 @@ NAMES = {1: "x", 2: "x, y", 3: "x, y, z", 4: "x, y, z, t"}
 def functions() -> str:
     """The table of built-in functions."""
     kinds = {
-        "of a number": lambda b: not (b.keeps_type or b.result or b.integer),
+        "of a number": lambda b: not (b.keeps_type or b.result or b.integer or b.bits),
         "with the type of the argument": lambda b: b.keeps_type and not b.integer,
         "of integers, with their type": lambda b: b.integer,
         "that is a `bool`": lambda b: b.result is not None,
+        "of as many bits, as that type": lambda b: b.bits is not None,
     }
     lines = ["| arguments | functions |", "| --- | --- |", "| none | `inf()` `nan()` |"]
     for arity, names in NAMES.items():

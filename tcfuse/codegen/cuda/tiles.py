@@ -8,7 +8,7 @@ from enum import Enum
 from math import ceil
 
 from tcfuse.codegen.cuda.variants import divided_up
-from tcfuse.codegen.values import C_TYPES
+from tcfuse.codegen.storage import C_TYPES
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.types import DType
 

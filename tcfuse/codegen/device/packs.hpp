@@ -87,6 +87,7 @@ TCF_INLINE pack<T, L> select(pack<bool, L> m, pack<T, L> a, pack<T, L> b) {
 TCF_CONVERSION(cast)
 TCF_CONVERSION(convert)
 TCF_CONVERSION(from_mask)
+TCF_CONVERSION(reinterpret)
 #undef TCF_CONVERSION
 #define TCF_CONVERSION(name, To)                                             \
   template <class Format, class T, int L>                                    \
@@ -110,6 +111,11 @@ TCF_CONVERSION(round_half, float)
 TCF_CONVERSION(bfloat_bits, uint32_t)
 TCF_CONVERSION(round_bfloat, float)
 #undef TCF_CONVERSION
+
+template <int Bits, bool Signed, class T, int L>
+TCF_INLINE pack<T, L> wrapped(pack<T, L> a) {
+  return each<T, L>([](T x) { return wrapped<Bits, Signed>(x); }, a);
+}
 
 // Two neighbours come in one word, of which each is a half.
 template <int L>

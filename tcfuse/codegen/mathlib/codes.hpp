@@ -1,18 +1,38 @@
 // Floats of at most a byte, held as float: from their codes, to them, rounded to them.
+// Integers of less than a byte, held as int32_t.
 namespace tcf {
 
-// A sign, then an exponent, then a fraction.  A value beyond the largest one is `beyond`; with
-// `one_zero`, the code of -0 is that of the only NaN.
-template <int Exponent, int Fraction, int Bias, uint32_t Beyond, uint32_t NaN, bool OneZero>
+// The low bits.
+template <int Bits, bool Signed, class V>
+TCF_INLINE V wrapped(V v) {
+  typedef uints<V> U;
+  if constexpr (Signed) {
+    return bits<V>(bits<U>(v) << (32 - Bits)) >> (32 - Bits);
+  } else {
+    return bits<V>(bits<U>(v) & cst<U>((1u << Bits) - 1));
+  }
+}
+// The bits of every lane as another type.
+template <class To, class V>
+TCF_INLINE with_elem<V, To> reinterpret(V v) {
+  return bits<with_elem<V, To>>(v);
+}
+
+// A sign, then an exponent, then a fraction, up to the code `Last`.  A value beyond that is
+// `Beyond`, which is an infinity if it is another code than `NaN`; with `OneZero`, the code of -0
+// is that of the only NaN.
+template <int Exponent, int Fraction, int Bias, uint32_t Last, uint32_t Beyond, uint32_t NaN,
+          bool OneZero = false>
 struct float_format {
   static constexpr int sign = Exponent + Fraction, fraction = Fraction, bias = Bias;
-  static constexpr uint32_t beyond = Beyond, nan = NaN;
-  static constexpr bool one_zero = OneZero;
+  static constexpr uint32_t last = Last, beyond = Beyond, nan = NaN;
+  static constexpr bool one_zero = OneZero, infinite = Beyond > Last && Beyond != NaN;
 };
-typedef float_format<4, 3, 7, 0x7f, 0x7f, false> float8e4m3fn;
-typedef float_format<4, 3, 8, 0x80, 0x80, true> float8e4m3fnuz;
-typedef float_format<5, 2, 15, 0x7c, 0x7e, false> float8e5m2;
-typedef float_format<5, 2, 16, 0x80, 0x80, true> float8e5m2fnuz;
+typedef float_format<4, 3, 7, 0x7e, 0x7f, 0x7f> float8e4m3fn;
+typedef float_format<4, 3, 8, 0x7f, 0x80, 0x80, true> float8e4m3fnuz;
+typedef float_format<5, 2, 15, 0x7b, 0x7c, 0x7e> float8e5m2;
+typedef float_format<5, 2, 16, 0x7f, 0x80, 0x80, true> float8e5m2fnuz;
+typedef float_format<2, 1, 1, 0x7, 0x7, 0x8> float4e2m1;  // NaN becomes -0, as in ml_dtypes
 struct float8e8m0;  // an exponent alone: 2^-127 to 2^127, and a NaN
 
 // 2^E in every lane.
@@ -36,17 +56,15 @@ TCF_INLINE with_elem<V, float> from_code(V code) {
     F tiny = cast<float>(cast<int32_t>(em)) *
              power_of_two<F>(1 - Format::bias - Format::fraction);
     F r = select(lt(em, cst<U>(1u << Format::fraction)), tiny, normal);
-    if constexpr (Format::one_zero) {
-      r = bits<F>(bits<U>(r) | ((c >> sign) << 31));
-      return select(eq(c, cst<U>(Format::nan)), bits<F>(cst<U>(0x7fc00000)), r);
-    } else {
-      if constexpr (Format::beyond < Format::nan) {
-        r = select(eq(em, cst<U>(Format::beyond)), bits<F>(cst<U>(0x7f800000)), r);
-      }
-      constexpr uint32_t first = Format::beyond < Format::nan ? Format::beyond + 1 : Format::nan;
-      r = select(ge(em, cst<U>(first)), bits<F>(cst<U>(0x7fc00000)), r);
-      return bits<F>(bits<U>(r) | ((c >> sign) << 31));
+    r = select(gt(em, cst<U>(Format::last)), bits<F>(cst<U>(0x7fc00000)), r);
+    if constexpr (Format::infinite) {
+      r = select(eq(em, cst<U>(Format::beyond)), bits<F>(cst<U>(0x7f800000)), r);
     }
+    r = bits<F>(bits<U>(r) | ((c >> sign) << 31));
+    if constexpr (Format::one_zero) {
+      r = select(eq(c, cst<U>(Format::nan)), bits<F>(cst<U>(0x7fc00000)), r);
+    }
+    return r;
   }
 }
 
