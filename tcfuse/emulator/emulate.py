@@ -104,10 +104,8 @@ def emulate(
         multiprocessors=multiprocessors,
     )
     program = program or compile_source(source, trace=trace, toolchain=toolchain)
-    outputs = [
-        _unset(shape, port.type.dtype)
-        for port, shape in zip(source.interface.outputs, planned.output_shapes, strict=True)
-    ]
+    kinds = list(zip(source.interface.outputs, planned.output_shapes, strict=True))
+    outputs = [_unset(shape, port.type.dtype) for port, shape in kinds]
     scratch = _unset((planned.scratch_bytes,), DType.UINT8)
     fault = np.zeros(1, np.int32)
     tensors = [*map(packed, inputs), *outputs]
@@ -124,9 +122,7 @@ def emulate(
                 runs.append(_launched(launches, step, seed, limit_s))
     made = (
         unpacked(array.reshape(-1), port.type.dtype, shape)
-        for array, port, shape in zip(
-            outputs, source.interface.outputs, planned.output_shapes, strict=True
-        )
+        for array, (port, shape) in zip(outputs, kinds, strict=True)
     )
     return Emulated(tuple(made), bool(fault[0]), tuple(runs))
 
