@@ -110,8 +110,8 @@ def emulate(
     fault = np.zeros(1, np.int32)
     tensors = [*map(packed, inputs), *outputs]
     args: list[Argument] = [*tensors, scratch, fault, *planned.sizes.values()]
-    names = [port.name for port in (*source.interface.inputs, *source.interface.outputs)]
-    names += ["scratch", "fault", *planned.sizes]
+    ports = (*source.interface.inputs, *source.interface.outputs)
+    names = [*(port.name for port in ports), "scratch", "fault", *planned.sizes]
     flags = [READ_ONLY] * len(inputs) + [UNWRITTEN] * (len(outputs) + 1) + [UNORDERED]
     flags += [0] * len(planned.sizes)
     runs: list[Run] = []
@@ -120,11 +120,9 @@ def emulate(
         for step in planned.steps:
             if all(run.finished for run in runs):
                 runs.append(_launched(launches, step, seed, limit_s))
-    made = (
-        unpacked(array.reshape(-1), port.type.dtype, shape)
-        for array, (port, shape) in zip(outputs, kinds, strict=True)
-    )
-    return Emulated(tuple(made), bool(fault[0]), tuple(runs))
+    made = zip(outputs, kinds, strict=True)
+    results = (unpacked(a.reshape(-1), port.type.dtype, shape) for a, (port, shape) in made)
+    return Emulated(tuple(results), bool(fault[0]), tuple(runs))
 
 
 def _launched(launches: Launches, step: Step, seed: int, limit_s: float) -> Run:
