@@ -15,17 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
+from tcfuse.ort.roles import Role, integer_roles
 from tcfuse.ort.sizes import choose_sizes, evaluate_size
 from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, Size
 
 FILLS = ("normal", "edge", "wide", "sparse", "zeros")
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e4, -1e4, 88.0, -88.0, 1e-3, 0.5)
-
-_PASSES_ON = {
-    *("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Slice"),
-    *("Split", "Expand", "Tile", "Concat"),
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,54 +87,6 @@ class Filling:
 
     name: str
     sums: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """What an integer input may hold: ``[low, high)``, never zero when ``nonzero``."""
-
-    low: int
-    high: Size
-    nonzero: bool = False
-
-
-def integer_roles(function: ir.Function | None, interface: Interface) -> dict[int, Role]:
-    """What is known about each integer input, by position."""
-    found: dict[int, Role] = {}
-    integers = [i for i, port in enumerate(interface.inputs) if not port.type.dtype.is_float]
-    if function is None:
-        return found
-    divides = any(
-        node.op_type in ("Div", "Mod", "Pow", "BitShift") for node in function.all_nodes()
-    )
-    shapes: dict[str, tuple[Size, ...]] = {
-        str(value.name): port.type.shape
-        for value, port in zip(function.inputs, interface.inputs, strict=False)
-    }
-    for position in integers:
-        if position >= len(function.inputs):
-            continue
-        if (table := _indexed(function.inputs[position], shapes)) is not None:
-            found[position] = Role(0, table) if table == 1 else Role(-1, table)
-        elif divides:
-            found[position] = Role(1, 8, nonzero=True)
-    return found
-
-
-def _indexed(value: ir.Value, shapes: Mapping[str, tuple[Size, ...]]) -> Size | None:
-    """Size of the table that ``value`` indexes; ``None`` when it indexes nothing."""
-    queue, seen = [value], {value}
-    while queue:
-        for node, position in queue.pop().uses():
-            if node.op_type in ("Gather", "GatherElements") and position == 1:
-                shape = shapes.get(str(node.inputs[0].name)) if node.inputs[0] else None
-                attribute = node.attributes.get("axis")
-                axis = attribute.as_int() if attribute is not None else 0
-                return shape[axis] if shape is not None and axis < len(shape) else 1
-            if node.op_type in _PASSES_ON and position == 0:
-                queue.extend(v for v in node.outputs if v not in seen)
-                seen.update(node.outputs)
-    return None
 
 
 def _array(

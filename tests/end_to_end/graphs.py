@@ -49,7 +49,7 @@ def drawn(
     ]
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     scale = 1 if dtype.kind == "f" else 2
-    return np.asarray(rng.random(shape) * scale).round(3).astype(dtype)
+    return np.asarray(np.round(rng.random(shape) * scale, 3), dtype)
 
 
 def wrong(
