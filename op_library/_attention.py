@@ -116,7 +116,7 @@ def scale_of(call: OpCall, width: Size, precision: DType) -> str:
         UnsupportedError: It is not positive.
     """
     given = call.attributes.get("scale")
-    if given is None:
+    if given is None or (call.domain and given == 0):
         if isinstance(width, int):
             return number(1 / math.sqrt(width))
         return f"(1 / sqrt({precision.tc}({width})))"

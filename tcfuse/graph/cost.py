@@ -231,8 +231,23 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
             return counts[0] * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
         case "Einsum":
             return math.prod(counts)
+        case "Attention" | "FlexAttention" | "MultiHeadAttention":
+            keys = _length(node.inputs[1], -2, sizes) + _past_length(node, sizes)
+            return 2 * elements(node.outputs[0], sizes) * keys
+        case "CausalConvWithState":
+            return counts[0] * _length(node.inputs[1], -1, sizes)
+        case "LinearAttention":  # each key is decayed, corrected, added to and read
+            heads = max(1, node.attributes.get_int("kv_num_heads", 1))
+            return 3 * counts[2] * max(1, _length(node.inputs[1], -1, sizes) // heads)
         case _:
             return made * max(counts, default=1)
+
+
+def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
+    """How many steps lie before those of an attention's keys."""
+    position = 6 if node.op_type == "MultiHeadAttention" else 4
+    past = node.inputs[position] if len(node.inputs) > position else None
+    return 0 if past is None else _length(past, 2, sizes)
 
 
 def _length(value: ir.Value | None, axis: int, sizes: Mapping[str, int] | None) -> int:

@@ -29,6 +29,23 @@ def attention(call: Call) -> Shapes:
     return [y, (batch, kv_heads, total, width), (batch, kv_heads, total, value_width), scores]
 
 
+@shape_rule("com.microsoft::MultiHeadAttention")
+def multi_head_attention(call: Call) -> Shapes:
+    """Y, the keys and values with the past in front of them, and the scores."""
+    query, key, value = (call.shape(k) for k in range(3))
+    heads: Dim = int(call.attribute("num_heads"))
+    if len(query) != 3 or len(key) not in (3, 4):
+        raise UnknownShapeError
+    width = exact_divide(query[2], heads)
+    is_apart = len(key) == 4
+    value_width = value[3] if is_apart else exact_divide(value[2], heads)
+    past = call.shape(6)[2] if call.input(6) is not None else 0
+    total = add(past, key[2] if is_apart else key[1])
+    y = (*query[:2], multiply(heads, value_width))
+    present = [(query[0], heads, total, size) for size in (width, value_width)]
+    return [y, *present, (query[0], heads, query[1], total)]
+
+
 @shape_rule("ai.onnx.preview::FlexAttention")
 def flex_attention(call: Call) -> Shapes:
     """The shape of the queries, as wide as the values."""

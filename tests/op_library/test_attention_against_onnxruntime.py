@@ -95,3 +95,29 @@ def test_contributed_linear_attention(run, rule, past):
     arrays = [X, KEYS, VALUES, data(2, 2, 4, 6) if past else None, *RULES[rule]]
     attributes = {**HEADS, "update_rule": rule, "scale": 0.3 if past else 0.0}
     compare(run, "LinearAttention", 1, arrays, attributes, ("y", "state"), MICROSOFT)
+
+
+QUERY, KEY = data(2, 3, 8), data(2, 5, 8, seed=1)
+VALUE, SAME = data(2, 5, 12, seed=2), data(2, 5, 8, seed=2)
+APART = [data(2, 2, 5, 4, seed=1), data(2, 2, 5, 4, seed=2)]
+BEFORE = [data(2, 2, 4, 4, seed=5), data(2, 2, 4, 4, seed=6)]
+LENGTHS = np.array([2, 4], np.int32)
+COUNTED = np.array([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0]], np.int32)
+PER_QUERY, PER_KEY = ((data(*s) > 0).astype(np.int32) for s in ((2, 3, 5), (2, 9)))
+MULTI_HEAD = [
+    ([QUERY, KEY, VALUE], {}, ("y",)),
+    ([QUERY, KEY, VALUE, data(28)], {"scale": 0.3}, PRESENT),
+    ([QUERY, *APART], {}, ("y",)),
+    ([QUERY, KEY, VALUE, None, COUNTED], {"mask_filter_value": -3.0}, ("y",)),
+    ([QUERY, KEY, VALUE, data(28), PER_QUERY, data(1, 2, 3, 5)], {}, ("y",)),
+    ([QUERY, KEY, VALUE, None, LENGTHS, data(2, 1, 3, 5)], {"unidirectional": 1}, ("y",)),
+    ([QUERY[:, :1], KEY, VALUE], {"unidirectional": 1}, ("y",)),
+    ([QUERY, KEY, SAME, None, PER_KEY, data(2, 2, 3, 9), *BEFORE], {}, PRESENT),
+    ([QUERY, KEY, SAME, data(24), None, None, *BEFORE], {"unidirectional": 1}, PRESENT),
+]
+
+
+@pytest.mark.parametrize(("arrays", "attributes", "outputs"), MULTI_HEAD)
+def test_multi_head_attention(run, arrays, attributes, outputs):
+    attributes = {**attributes, "num_heads": 2}
+    compare(run, "MultiHeadAttention", 1, arrays, attributes, outputs, MICROSOFT)

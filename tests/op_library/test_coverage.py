@@ -35,6 +35,7 @@ CONTRIBUTED = """
     SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear RotaryEmbedding
     LinearAttention CausalConvWithState FusedMatMul TransposeMatMul FusedGemm FusedConv
     QLinearConv MatMulIntegerToFloat DynamicQuantizeMatMul MatMulNBits
+    MultiHeadAttention
 """
 
 
