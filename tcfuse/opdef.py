@@ -31,7 +31,7 @@ class Kind(Enum):
     REDUCTION = "reduction"  # rows are combined: Reduce*, Softmax, normalisations
     MOVEMENT = "movement"  # elements move: Transpose, Slice, Concat, Pad, Expand, Tile, Gather
     VIEW = "view"  # row-major order is kept: Reshape, Flatten, Squeeze, Unsqueeze, Identity
-    CONTRACTION = "contraction"  # MatMul, Conv
+    CONTRACTION = "contraction"  # more work than elements: MatMul, Conv, Attention, scatters
 
 
 @dataclass(frozen=True, eq=False)
