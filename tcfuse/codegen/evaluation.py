@@ -18,7 +18,7 @@ from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.codegen.values import Value, converted, plain, spread
 from tcfuse.errors import UnsupportedError
-from tcfuse.poly.bounds import guard_keeps_inside, stays_inside
+from tcfuse.poly.bounds import guard_keeps_inside, inside_by_type, stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop, Statement, access_map
@@ -187,7 +187,8 @@ class Evaluation:
             known = None if inside is None else polynomial(subscript, environment)
             size = from_size(tensor.shape[position])
             if known is None:
-                computed.append(_Subscript(self.values[id(subscript)], stride, size))
+                faulty = not inside_by_type(scop, access, position)
+                computed.append(_Subscript(self.values[id(subscript)], stride, size, faulty))
                 continue
             affine = affine + known * stride
             if not inside:
@@ -197,6 +198,8 @@ class Evaluation:
             return self._once(tensor, read(tensor, affine, self.lane))
         if not loose and not guard and not any(s.value.varying for s in computed):
             return self._at_index(tensor, affine, computed)
+        if not loose and self.lane and not any(s.faulty for s in computed):
+            return self._looked_up(tensor, affine, computed, self.lane)
         return self._checked(access, tensor, affine, computed, loose)
 
     def _once(self, tensor: Tensor, value: Value) -> Value:
@@ -227,6 +230,27 @@ class Evaluation:
                 lines.add(f"if (!({inside})) {{ *fault = 1; return; }}")
             affine = affine + Polynomial.factor(hoisted[key]) * subscript.stride
         return read(tensor, affine, self.lane)
+
+    def _looked_up(
+        self,
+        tensor: Tensor,
+        affine: Polynomial,
+        computed: Sequence[_Subscript],
+        lane: LaneLoop,
+    ) -> Value:
+        """A read by lanes at indices whose types keep them inside."""
+        width = lane.width
+        if not affine.terms and tensor.shape == (256,):
+            (only,) = computed
+            at = spread(only.value, DType.UINT8, width)
+            text = f"tcf::lookup<{tensor.raw}, {width}>({tensor.name}, {at})"
+            return Value(tensor.decoded(text), tensor.dtype, True)
+        index = lane_index(affine, lane)
+        for subscript in computed:
+            at = spread(subscript.value, DType.INT64, width)
+            index = f"({index} + {at} * tcf::splat<int64_t, {width}>({subscript.stride}))"
+        text = f"tcf::gather<{tensor.raw}, {width}>({tensor.name}, {index})"
+        return Value(tensor.decoded(text), tensor.dtype, True)
 
     def _checked(
         self,

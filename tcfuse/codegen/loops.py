@@ -145,8 +145,17 @@ class LoopWriter:
 
     # ------------------------------------------------------------------ lanes
 
-    def lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
-        """A vector loop over ``loop``; ``whole`` is the extent that chooses the lane count."""
+    def lanes(
+        self, loop: Loop, lines: Lines, *, whole: Polynomial, shortest: int | None = None
+    ) -> None:
+        """A vector loop over ``loop``.
+
+        Args:
+            loop: The loop.
+            lines: Where it goes.
+            whole: The extent that chooses the lane count.
+            shortest: The fewest iterations that one run has, where that is less.
+        """
         width = self.names.fresh("L")
         widest = widest_bytes(self.bodies.dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
@@ -160,7 +169,10 @@ class LoopWriter:
         self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
         steps = Lines(depth=lines.depth + 1)
         if not lane.accumulators and self.bodies.repeatable(loop.body):
-            self._overlapping(loop, steps, lane, groups, extent)
+            short = extent < MOST_LANES or whole.number is None
+            if shortest is not None:
+                short = short or shortest < MOST_LANES * registers
+            self._overlapping(loop, steps, lane, groups, short=short)
         else:
             copies = max(1, self.bodies.copies(loop.body, self.unroll) // registers)
             unrolled = copies if lane.accumulators else 1
@@ -196,9 +208,12 @@ class LoopWriter:
                 self._first_lanes(loop, base, steps, lane)
 
     def _overlapping(
-        self, loop: Loop, steps: Lines, lane: LaneLoop, groups: int, extent: int
+        self, loop: Loop, steps: Lines, lane: LaneLoop, groups: int, *, short: bool
     ) -> None:
-        """Groups side by side; the last ones start early enough to be whole."""
+        """Groups side by side; the last ones start early enough to be whole.
+
+        Where the loop may be shorter than a group (``short``), it has the first lanes of one.
+        """
         base, width, last = self.names.fresh("base"), lane.width, self.names.fresh("last")
         steps.add(f"int64_t {base} = {loop.low};")
         steps.add(f"const int64_t {last} = {loop.high} - {width};")
@@ -210,7 +225,7 @@ class LoopWriter:
                 head = f"for (; {base}{room} < {loop.high}; {base} += {step})"
                 with steps.braces(head):
                     self._groups(loop, base, last, count, steps, lane)
-        if extent < MOST_LANES or extent == 1 << 20:
+        if short:
             with steps.braces("else"):
                 self._first_lanes(loop, base, steps, lane)
 

@@ -130,7 +130,8 @@ class NestWriter:
             loop.body,
             lanes=True,
         )
-        self.loops.lanes(part, lines, whole=extent)
+        left = extent.number % step if extent.number is not None else 0
+        self.loops.lanes(part, lines, whole=extent, shortest=left or None)
         steps = (
             str((extent.number + step - 1) // step)
             if extent.number is not None

@@ -2,7 +2,8 @@
 
 A recurrence reads one row of a matrix a step.  Growing puts the Gathers of the rows with what
 makes the matrix, and if that is not in the recurrence's own region, the rows become as many
-values between two kernels.  In the region that reads them they are subscripts.
+values between two kernels.  In the region that reads them they are subscripts.  Likewise 8-bit
+integers are a quarter of what a DequantizeLinear makes of them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MOVES = (Kind.MOVEMENT, Kind.VIEW)
 def hand_over(
     regions: Sequence[Sequence[ir.Node]], opsets: Mapping[str, int]
 ) -> list[list[ir.Node]]:
-    """``regions`` with movements in the region behind, where fewer values then lie between.
+    """``regions`` with movements in the region behind, where less then lies between.
 
     What is moved has no reader but in that region, so both stay convex.
 
@@ -54,7 +55,7 @@ def _last_movements(
             continue
         users = {user for value in node.outputs for user, _ in value.uses()}
         readers = {goes.get(user, home.get(user, -1)) for user in users}
-        if len(readers) != 1 or definition_of(node, opsets).kind not in MOVES:
+        if len(readers) != 1 or not _may_move(node, opsets):
             continue
         (reader,) = readers
         if reader not in (-1, home[node]):
@@ -65,11 +66,18 @@ def _last_movements(
     return found
 
 
+def _may_move(node: ir.Node, opsets: Mapping[str, int]) -> bool:
+    """Whether a node costs nothing to speak of wherever it is."""
+    return node.op_type == "DequantizeLinear" or definition_of(node, opsets).kind in MOVES
+
+
 def _pays(moved: Sequence[ir.Node], target: Collection[ir.Node]) -> bool:
-    """Whether fewer values cross the border when ``moved`` nodes join ``target``, no larger."""
+    """Whether less crosses the border when ``moved`` nodes join ``target``."""
     made = {value for node in moved for value in node.outputs}
     known = {value for node in target for value in node.inputs}
     given = {v for node in moved for v in node.inputs if v is not None and not is_fixed(v)}
     read = given - made - known
     crossing = made & known
-    return len(read) < len(crossing) and sum(map(n_bytes, read)) <= sum(map(n_bytes, crossing))
+    before, after = sum(map(n_bytes, crossing)), sum(map(n_bytes, read))
+    fewer, smaller = len(crossing) - len(read), before - after
+    return fewer >= 0 and smaller >= 0 and fewer + smaller > 0

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from tcfuse import opdef
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.constants import constant_tensor, constant_value
+from tcfuse.graph.quantized import STAYS
 from tcfuse.graph.shapes import dims
 from tcfuse.graph.views import reshape_target
 from tcfuse.opdef import OpDef
@@ -206,6 +207,13 @@ def has_definition(candidate: Candidate) -> Verdict:
     return ALLOWED
 
 
+def not_beside_a_convolution(candidate: Candidate) -> Verdict:
+    """What ONNX Runtime cancels against a quantized convolution's own Transpose stays there."""
+    if STAYS in candidate.node.meta:
+        return Verdict("ONNX Runtime cancels this Transpose beside a quantized convolution")
+    return ALLOWED
+
+
 def not_shape_arithmetic(candidate: Candidate) -> Verdict:
     """A handful of sizes: ONNX Runtime folds or computes them in no time."""
     return Verdict("shape arithmetic") if candidate.is_shape_arithmetic else ALLOWED
@@ -261,6 +269,7 @@ NODE_RULES: tuple[NodeRule, ...] = (
     not_training,
     not_folded,
     has_definition,
+    not_beside_a_convolution,
     not_shape_arithmetic,
     static_inputs_are_constant,
     types_are_supported,

@@ -17,6 +17,7 @@ import onnx
 import onnx_ir as ir
 
 from tcfuse.errors import InputError
+from tcfuse.graph.channels_last import turn_channels
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.external_data import bind, tensors
 from tcfuse.graph.folding import Folder
@@ -62,6 +63,7 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     while unroller.unroll():
         infer_shapes(model, after_node=fold)
     own_dequantizers(model)
+    turn_channels(model)
     return model
 
 

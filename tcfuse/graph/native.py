@@ -123,6 +123,24 @@ def _reads_integers(node: ir.Node) -> bool:
     return all(maker is not None and maker.op_type == "DequantizeLinear" for maker in makers)
 
 
+def is_quantized(node: ir.Node) -> bool:
+    """Whether ONNX Runtime runs a product or convolution on 8-bit integers."""
+    return quantized_output(node) is not None
+
+
+def quantized_output(node: ir.Node) -> ir.Value | None:
+    """The result of the QuantizeLinear that ONNX Runtime merges into ``node``, if it does."""
+    if not _reads_integers(node):
+        return None
+    while len(node.outputs) == 1 and len(node.outputs[0].uses()) == 1:
+        ((node, _),) = node.outputs[0].uses()
+        if node.op_type == "QuantizeLinear":
+            return node.outputs[0]
+        if node.op_type not in RANGES:
+            break
+    return None
+
+
 def epilogue(
     node: ir.Node, absorbed: Absorbed, around: Surroundings
 ) -> tuple[Anchor, str] | None:
@@ -158,6 +176,8 @@ def prologue(node: ir.Node, around: Surroundings) -> str | None:
         return None
     if name == "DequantizeLinear" and readers <= QUANTIZED_ANCHORS:
         return "ONNX Runtime runs the quantized operator behind this DequantizeLinear"
+    if name == "DequantizeLinear":
+        return "what is read behind this DequantizeLinear is larger than its 8-bit integers"
     if readers == {"MatMul"} and (_swaps_matrix(node) or _scales(node, around)):
         return f"ONNX Runtime fuses {name} into the MatMul behind it"
     if readers <= POOLS | {"Conv"} and _pads_zeros(node):

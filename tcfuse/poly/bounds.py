@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
 from tcfuse.poly.guards import Guard, guards
 from tcfuse.poly.scop import Scop, Statement, accesses, affine_text
-from tcfuse.tc.ast import Access, Binary, Const, Expr, Unary, Var, post_order, walk
+from tcfuse.tc.ast import Access, Binary, Cast, Const, Expr, Unary, Var, post_order, walk
+from tcfuse.types import DType
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "="}
 
@@ -24,7 +27,8 @@ def check_bounds(scop: Scop) -> tuple[int, int]:
         target = Access(written.tensor, tuple(Var(n) for n in written.indices))
         for access in (target, *accesses(statement)):
             inside = [
-                stays_inside(scop, statement, access, k) for k in range(len(access.subscripts))
+                inside_by_type(scop, access, k) or stays_inside(scop, statement, access, k)
+                for k in range(len(access.subscripts))
             ]
             if all(inside):
                 proved += 1
@@ -51,6 +55,26 @@ def stays_inside(
             return True
     text = _known_text(subscript, statement)
     return None if text is None else _never(scop, statement, _outside(text, size))
+
+
+def inside_by_type(scop: Scop, access: Access, position: int) -> bool:
+    """Whether one subscript is a short integer, maybe moved, whose type keeps it inside."""
+    subscript, size = access.subscripts[position], scop.checked.tensors[access.tensor].shape
+    offset = 0
+    match subscript:
+        case Binary("+", inner, Const(int(offset))):
+            subscript = inner
+        case _:
+            pass
+    match subscript, size[position]:
+        case Cast(DType.INT32 | DType.INT64, Access(tensor)), int(extent):
+            dtype = scop.checked.tensors[tensor].dtype
+            if dtype.is_float or dtype.bytes > 2 or dtype is DType.BOOL:
+                return False
+            limits = np.iinfo(dtype.numpy)
+            return limits.min + offset >= 0 and limits.max + offset < extent
+        case _:
+            return False
 
 
 def guard_keeps_inside(

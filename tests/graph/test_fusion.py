@@ -369,7 +369,8 @@ def test_a_quantized_convolution_keeps_the_quantization_behind_it(conv):
         h = HardSigmoid(e) i = Sin(h) y = Mul(i, e)"""
     )
     found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
-    assert groups(found) == ["DequantizeLinear DequantizeLinear HardSigmoid Sin Mul"]
+    turned = "Transpose DequantizeLinear"
+    assert groups(found) == [f"{turned} {turned} HardSigmoid Sin Mul"]
     assert "on 8-bit integers" in reasons(found)["QuantizeLinear"]
 
 
@@ -386,3 +387,35 @@ def test_a_convolution_beside_a_region_has_a_dequantization_of_its_own():
     assert all(len(found) == 1 for found in readers)
     assert {"Conv"} in readers
     assert {"HardSigmoid"} in readers
+
+
+def test_kernels_between_quantized_convolutions_have_the_channels_last():
+    loaded = quantized(
+        """d = DequantizeLinear(x, s, z) w = DequantizeLinear(w8, s, zw) c = Conv(d, w)
+        q = QuantizeLinear(c, s, z) e = DequantizeLinear(q, s, z) t = Sin(e) u = Mul(t, e)
+        p = QuantizeLinear(u, s, z) f = DequantizeLinear(p, s, z)
+        v = DequantizeLinear(w8, s, zw) g = Conv(f, v) y = QuantizeLinear(g, s, z)""",
+        "uint8[1, 64, 16, 16] y",
+    )
+    found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
+    (group,) = found.groups
+    assert sorted(str(group).split()) == sorted(
+        ["DequantizeLinear", "DequantizeLinear", "Mul", "QuantizeLinear", "Sin"]
+        + ["Transpose"] * 3
+    )
+    assert tuple(group.inputs[0].shape) == (1, 16, 16, 64)
+    assert tuple(group.outputs[0].shape) == (1, 16, 16, 64)
+    stay = [r for r in found.rejections if r.node.op_type == "Transpose"]
+    assert len(stay) == 2
+    assert all("cancels" in r.reason for r in stay)
+
+
+def test_a_dequantization_goes_with_the_region_that_reads_it():
+    loaded = quantized(
+        """a = DequantizeLinear(x, s, z) t = Sin(a) u = Mul(t, a) q = QuantizeLinear(u, s, z)
+        d = DequantizeLinear(q, s, z) m = RandomUniformLike(u) n = Exp(m) o = Mul(n, d)
+        y = QuantizeLinear(o, s, z)""",
+        "uint8[1, 64, 16, 16] y",
+    )
+    found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
+    assert groups(found)[1] == "DequantizeLinear Exp Mul QuantizeLinear"

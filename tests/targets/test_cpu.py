@@ -224,6 +224,21 @@ CONVOLUTION = """def f(float(2, 3, n0 + 2) X, float(4, 3, 3) W) -> (float(2, 4, 
   Y(n, m, i) +=! X(n, c, i + r) * W(m, c, r)
     where n in 0:2, m in 0:4, i in 0:n0, c in 0:3, r in 0:3
 }"""
+SHORT_LAST_STEP = """def k(float(4099) X, float(9, 72) Z) -> (Y, S, P) {
+  Y(i) = X(i) + 1 where i in 0:4099
+  S(j) +=! Z(i, j) where i in 0:9, j in 0:72
+  P +=! S(j)
+}"""
+TABLE = """def k(uint8(n0, 40, 9) X, float A) -> (Y, Z) {
+  Y(i, j, k) = uint8(int32(min(max(roundeven(erf(v * v / 3) / 0.1) + 9, 0), 255))) where
+    i in 0:n0, j in 0:40, k in 0:9, v = (int32(X(i, j, k)) - 128) * A / 0.7
+  Z(i, j, k) = sigmoid(tanh(float(X(i, j, k)) * A / 40) / 3 * A / 9) / 7 * A + X(0, 0, 0) where
+    i in 0:n0, j in 0:40, k in 0:9
+}"""
+SIGNED_TABLE = """def k(int8(70, 65) X, float(65) B) -> (Y) {
+  Y(i, j) = exp(v * v / -900 * 0.5 + v / 80 - v * v / 9000) / 3 + B(j) where
+    i in 0:70, j in 0:65, v = float(X(i, j)) / 2
+}"""
 CHOSEN = {
     **ALL,
     "nan_max": NAN_MAX,
@@ -236,6 +251,9 @@ CHOSEN = {
     "merged": MERGED,
     "wrapping": WRAPPING,
     "large_plain": LARGE_PLAIN,
+    "short_last_step": SHORT_LAST_STEP,
+    "table": TABLE,
+    "signed_table": SIGNED_TABLE,
     "many_outputs": MANY_OUTPUTS,
     "convolution": CONVOLUTION,
     "masked_gather": MASKED_GATHER,
@@ -346,6 +364,17 @@ def test_many_steps_of_parallel_lanes(chosen: list[dict[str, Compiled]]) -> None
         for chunks in (1, 4):
             found, _ = level["large_plain"]({"X": x}, chunks=chunks)
             np.testing.assert_array_equal(found["Y"], x + 1)
+
+
+@compiler
+def test_a_last_step_shorter_than_the_lanes_is_run(chosen: list[dict[str, Compiled]]) -> None:
+    checked = chosen[0]["short_last_step"].checked
+    inputs = inputs_of(checked, {})
+    expected = evaluate(checked, inputs)
+    for level in chosen:
+        for chunks in (1, 2, 3):
+            found, _ = level["short_last_step"](inputs, chunks=chunks)
+            assert_equal(checked, found, expected)
 
 
 @compiler

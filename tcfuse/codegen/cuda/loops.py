@@ -91,7 +91,9 @@ class TeamWriter(LoopWriter):
         if tensor.name not in self.rows:
             super().declare(tensor, lines, lane)
 
-    def lanes(self, loop: Loop, lines: Lines, *, whole: Polynomial) -> None:
+    def lanes(
+        self, loop: Loop, lines: Lines, *, whole: Polynomial, shortest: int | None = None
+    ) -> None:
         """A loop over lanes, divided among the threads of the team."""
         lane = LaneLoop(loop.iterator, LANES, Lines(depth=lines.depth + 1))
         self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators

@@ -85,6 +85,20 @@ TCF_INLINE vec<X, L> load_strided(staged<X, C> p, int64_t stride) {
   return v;
 }
 template <class X, int L, class C>
+TCF_INLINE vec<X, L> lookup(staged<X, C> table, vec<uint8_t, L> index) {
+  vec<X, L> v;
+  TCF_UNROLL
+  for (int i = 0; i < L; i++) set_lane(v, i, table[lane(index, i)]);
+  return v;
+}
+template <class X, int L, class C>
+TCF_INLINE vec<X, L> gather(staged<X, C> p, vec<int64_t, L> index) {
+  vec<X, L> v;
+  TCF_UNROLL
+  for (int i = 0; i < L; i++) set_lane(v, i, p[lane(index, i)]);
+  return v;
+}
+template <class X, int L, class C>
 TCF_INLINE vec<X, L> gather_if(staged<X, C> p, vec<int64_t, L> index, mask<L> m) {
   vec<X, L> v;
   TCF_UNROLL
