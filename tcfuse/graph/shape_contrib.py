@@ -27,6 +27,14 @@ def skip_normalization(call: Call) -> Shapes:
     return [x, statistics, statistics, x]
 
 
+@shape_rule("com.microsoft::EmbedLayerNormalization")
+def embed_layer_normalization(call: Call) -> Shapes:
+    """A row of the embeddings for each word, how many words count, and the rows again."""
+    ids = call.shape(0)
+    y = (*ids, call.shape(2)[-1])
+    return [y, ids[:1], y]
+
+
 @shape_rule("com.microsoft::MatMulNBits")
 def matmul_n_bits(call: Call) -> Shapes:
     """The last axis becomes the ``N`` of the packed weights."""

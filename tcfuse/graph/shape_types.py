@@ -34,6 +34,7 @@ _FLOAT, _FIRST = ir.DataType.FLOAT, (0,)
 _UNTOLD: dict[str, tuple[ir.DataType | tuple[int, ...], ...]] = {
     "::LinearAttention": (_FIRST, (3, 0)),
     "::SimplifiedLayerNormalization": ((1,), _FLOAT),
+    "com.microsoft::EmbedLayerNormalization": ((2,), _FIRST, (2,)),
     "com.microsoft::LinearAttention": (_FIRST, (3, 0)),
     "com.microsoft::MatMulIntegerToFloat": ((2,),),
     "com.microsoft::QLinearConv": ((7, 0),),

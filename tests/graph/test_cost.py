@@ -83,3 +83,21 @@ def test_a_slow_kernel_is_known_to_be_slow():
 def test_the_products_of_contractions_are_counted(body, inputs, outputs, products):
     (node,) = group(body, inputs, outputs).nodes
     assert cost.multiply_adds(node) == products
+
+
+@pytest.mark.parametrize(
+    ("body", "inputs", "products"),
+    [
+        ("y, z = CausalConvWithState(a, b)", "float[2, 4, 8] a, float[4, 1, 3] b", 192),
+        ("y = Attention(a, b, b)", "float[1, 2, 3, 4] a, float[1, 2, 5, 4] b", 240),
+        (
+            "y, z = LinearAttention<q_num_heads = 2, kv_num_heads = 1>(a, b, b)",
+            "float[1, 3, 8] a, float[1, 3, 4] b",
+            144,
+        ),
+    ],
+)
+def test_the_products_of_attention_are_counted(body, inputs, products):
+    text = f'<ir_version: 10, opset_import: ["" : 27]> g ({inputs}) => (float y) {{{body}}}'
+    (node,) = load_model(onnx.parser.parse_model(text)).graph
+    assert cost.multiply_adds(node) == products

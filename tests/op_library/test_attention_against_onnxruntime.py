@@ -121,3 +121,24 @@ MULTI_HEAD = [
 def test_multi_head_attention(run, arrays, attributes, outputs):
     attributes = {**attributes, "num_heads": 2}
     compare(run, "MultiHeadAttention", 1, arrays, attributes, outputs, MICROSOFT)
+
+
+def whole32(*values: int) -> np.ndarray:
+    return np.array(values, np.int32).reshape(2, 3)
+
+
+WORDS, SEGMENTS = whole32(1, 0, 4, 2, 2, 3), whole32(0, 1, 1, 0, 0, 0)
+TABLES = [data(5, 8), data(4, 8, seed=1), data(2, 8, seed=2), data(8), data(8, seed=3)]
+COUNTED_WORDS, ELSEWHERE = whole32(0, 1, 1, 1, 0, 2), whole32(2, 1, 0, 3, 3, 0)
+EMBEDDED = [
+    ([WORDS, SEGMENTS, *TABLES, COUNTED_WORDS], {"epsilon": 0.1}, ("y", "counted")),
+    ([WORDS, None, *TABLES[:2], None, *TABLES[3:]], {}, ("y", "counted")),
+    ([WORDS, SEGMENTS, *TABLES, COUNTED_WORDS, ELSEWHERE], {}, ("y", "counted", "sum")),
+    ([WORDS, SEGMENTS, *TABLES, None, ELSEWHERE[:1]], {}, ("y", "", "sum")),
+    ([WORDS, SEGMENTS, *(a.astype(HALF) for a in TABLES)], {}, ("y", "counted")),
+]
+
+
+@pytest.mark.parametrize(("arrays", "attributes", "outputs"), EMBEDDED)
+def test_embed_layer_normalization(run, arrays, attributes, outputs):
+    compare(run, "EmbedLayerNormalization", 1, arrays, attributes, outputs, MICROSOFT)

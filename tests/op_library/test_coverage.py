@@ -27,7 +27,7 @@ OPERATORS = """
 """
 CONTRACTIONS = """
     MatMul Gemm Conv ConvTranspose Einsum MatMulInteger ConvInteger QLinearMatMul QLinearConv
-    Col2Im DeformConv
+    Col2Im DeformConv LinearAttention CausalConvWithState
     Attention CumSum CumProd ScatterElements ScatterND TopK DFT STFT
 """
 CONTRIBUTED = """
@@ -35,7 +35,7 @@ CONTRIBUTED = """
     SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear RotaryEmbedding
     LinearAttention CausalConvWithState FusedMatMul TransposeMatMul FusedGemm FusedConv
     QLinearConv MatMulIntegerToFloat DynamicQuantizeMatMul MatMulNBits
-    MultiHeadAttention
+    MultiHeadAttention EmbedLayerNormalization
 """
 
 
