@@ -87,6 +87,30 @@ def quantize(call: OpCall) -> str:
     return definition(call, params, {"Y": y}, [statement("Y", point, value)])
 
 
+@onnx_op("DynamicQuantizeLinear", since=11, kind=Kind.REDUCTION)
+def dynamic_quantize(call: OpCall) -> str:
+    """The tensor as ``uint8``, with a scale and zero point that its extremes and 0 give.
+
+    The scale is 1 where all are zero, as ONNX Runtime has it; ONNX divides by zero there.
+    """
+    x, (y, scale, zero) = needed(call, 0), (*call.outputs, None, None)[:3]
+    point = loops(x.shape)
+    element = at("X", names(point))
+    least, largest = DType.UINT8.limits
+    span = f"(High - Low) / {largest}"
+    body = [
+        statement("Least", (), element, assign="min=!", reduce=point),
+        statement("Largest", (), element, assign="max=!", reduce=point),
+        statement("Low", (), "min(Least, 0)"),
+        statement("High", (), "max(Largest, 0)"),
+        statement("Scale", (), f"High == Low ? 1 : {span}"),
+        statement("Zero", (), saturated(f"roundeven({least} - Low / Scale)", DType.UINT8)),
+        statement("Y", point, saturated(f"roundeven({element} / Scale) + Zero", DType.UINT8)),
+    ]
+    returns = {"Y": y, "Scale": scale, "Zero": zero}
+    return definition(call, {"X": x}, returns, body if y else body[:-1])
+
+
 def quotient(call: OpCall, x: TensorType, value: str, scale: str) -> str:
     """``value / scale``, rounded to the type that ``precision`` asks for."""
     number = int(call.attributes.get("precision", 0))

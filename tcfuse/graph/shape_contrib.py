@@ -6,16 +6,40 @@ They have no schema here: ``shape_types`` says which element types they give.
 from __future__ import annotations
 
 from tcfuse.graph.shape_call import Call, Shapes, UnknownShapeError, shape_rule
+from tcfuse.graph.shape_movement import joined
+from tcfuse.graph.shape_pointwise import broadcast
 
 
 @shape_rule(
     *(f"com.microsoft::{name}" for name in ("BiasGelu", "BiasSoftmax", "FastGelu", "Gelu")),
     *("com.microsoft::QuickGelu", "com.microsoft::RotaryEmbedding"),
+    *(f"com.microsoft::{name}" for name in ("QuantizeLinear", "DequantizeLinear")),
+    *(f"com.microsoft::QLinear{name}" for name in ("LeakyRelu", "Sigmoid", "Softmax")),
     *(f"ai.onnx.ml::{name}" for name in ("Binarizer", "Imputer", "Normalizer", "Scaler")),
 )
 def same_shape(call: Call) -> Shapes:
     """The shape of the first input."""
     return [call.shape(0)]
+
+
+@shape_rule("com.microsoft::QLinearAdd", "com.microsoft::QLinearMul")
+def quantized_pair(call: Call) -> Shapes:
+    """Two tensors, each followed by its scale and zero point, broadcast."""
+    return [broadcast([call.shape(0), call.shape(3)], call.scope)]
+
+
+@shape_rule("com.microsoft::QLinearWhere")
+def quantized_where(call: Call) -> Shapes:
+    """The condition and two quantized tensors broadcast."""
+    return [broadcast([call.shape(k) for k in (0, 1, 4)], call.scope)]
+
+
+@shape_rule("com.microsoft::QLinearConcat")
+def quantized_concat(call: Call) -> Shapes:
+    """Every third input from the third on, one after the other."""
+    if len(call.node.inputs) < 5:
+        raise UnknownShapeError
+    return [joined(call, [call.shape(k) for k in range(2, len(call.node.inputs), 3)])]
 
 
 @shape_rule("com.microsoft::SkipLayerNormalization")

@@ -33,8 +33,12 @@ _TO_THE_END = 10**9  # ends of slices beyond this mean "all of it"
 
 @shape_rule("Concat")
 def concat(call: Call) -> Shapes:
+    """The inputs one after the other."""
+    return [joined(call, [call.shape(k) for k in range(len(call.node.inputs))])]
+
+
+def joined(call: Call, shapes: Sequence[Dims]) -> Dims:
     """Sizes along ``axis`` add up; on the others any input that knows a number decides."""
-    shapes = [call.shape(k) for k in range(len(call.node.inputs))]
     rank = len(shapes[0])
     axis = call.axis(rank, 0)
     if any(len(shape) != rank for shape in shapes):
@@ -51,7 +55,7 @@ def concat(call: Call) -> Shapes:
             for other in sizes[1:]:
                 call.scope.require(sizes[0], other)
             result.append(next((s for s in sizes if isinstance(s, int)), sizes[0]))
-    return [tuple(result)]
+    return tuple(result)
 
 
 def slice_arguments(

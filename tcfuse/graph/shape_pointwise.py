@@ -18,6 +18,7 @@ SAME_SHAPE = (
         "Asinh",
         "Atan",
         "Atanh",
+        "BitCast",
         "BitwiseNot",
         "Cast",
         "CastLike",

@@ -21,6 +21,7 @@ _NAMES = {
 }
 _BY_ATTRIBUTE = {
     "Cast": ("to", None),
+    "BitCast": ("to", None),
     "RandomNormal": ("dtype", ir.DataType.FLOAT),
     "RandomUniform": ("dtype", ir.DataType.FLOAT),
     "RandomNormalLike": ("dtype", None),
@@ -37,7 +38,9 @@ _UNTOLD: dict[str, tuple[ir.DataType | tuple[int, ...], ...]] = {
     "com.microsoft::EmbedLayerNormalization": ((2,), _FIRST, (2,)),
     "com.microsoft::LinearAttention": (_FIRST, (3, 0)),
     "com.microsoft::MatMulIntegerToFloat": ((2,),),
+    "com.microsoft::QLinearConcat": ((1,),),
     "com.microsoft::QLinearConv": ((7, 0),),
+    "com.microsoft::QLinearWhere": ((1,),),
     "com.microsoft::SkipLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
     "com.microsoft::SkipSimplifiedLayerNormalization": (_FIRST, _FLOAT, _FLOAT, _FIRST),
 }
@@ -93,7 +96,7 @@ def output_types(call: Call) -> list[ir.DataType | None]:
     """The element type of each output; ``None`` when the schema does not tell."""
     node = call.node
     domain = "" if node.domain == "ai.onnx" else node.domain
-    special = _special_type(call) if not domain else None
+    special = _special_type(call) if domain in ("", "com.microsoft") else None
     types: list[ir.DataType | None] = []
     for rule in _output_types(node.op_type, domain, call.opset, call.n_outputs):
         if not isinstance(rule, tuple):

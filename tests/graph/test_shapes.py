@@ -324,6 +324,33 @@ def test_contributed_products_have_shapes_and_types():
     assert value(model, "q").dtype is ir.DataType.INT8
 
 
+def test_operators_on_quantized_tensors_have_shapes_and_types():
+    proto = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+        "g (uint8[N, 4] a, uint8[N, 1] b, uint8 z, float s, bool[4] c, float[N, 3] x, int8 i)"
+        "  => (p, q, w, j, d) {"
+        "p = com.microsoft.QLinearAdd(b, s, z, a, s, z, s, z)"
+        "q = com.microsoft.QLinearSigmoid(p, s, z, s, z)"
+        "w = com.microsoft.QLinearWhere(c, b, s, z, b, s, z, s, z)"
+        "j = com.microsoft.QLinearConcat<axis = 1>(s, z, a, s, z, b, s, z)"
+        "k = com.microsoft.QuantizeLinear(x, s, i)"
+        "d = com.microsoft.DequantizeLinear(k, s, i) }"
+    )
+    model = ir.from_proto(proto)
+    infer_shapes(model)
+    found = {name: dims(value(model, name)) for name in "pqwjkd"}
+    assert found == {
+        "p": (N, 4),
+        "q": (N, 4),
+        "w": (N, 4),
+        "j": (N, 5),
+        "k": (N, 3),
+        "d": (N, 3),
+    }
+    for name, dtype in zip("pqwjkd", ["UINT8"] * 4 + ["INT8", "FLOAT"], strict=True):
+        assert value(model, name).dtype is ir.DataType[dtype]
+
+
 def test_col2im_and_determinants_have_shapes():
     constants = {"image": [4, 5], "block": [2, 3]}
     found = shape("y = Col2Im(x, image, block)", "float[N, 12, L] x", 18, **constants)
