@@ -9,14 +9,18 @@ those of Pillow, as ONNX has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
 from op_library._coordinates import Line, Places
 from op_library._text import at, loops, names, number, select, statement
+from tcfuse.errors import UnsupportedError
 from tcfuse.types import DType, Size
+
+MOST_BLENDED = 4
+"""Dimensions interpolated linearly at once: each doubles the elements that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,29 @@ class Filter:
             ),
             statement(name, (places.loop, tap), share),
         ]
+
+
+def blended(dims: Sequence[int], read: Callable[[Sequence[int]], str]) -> str:
+    """The elements around a place, weighted by how near they are: linear interpolation.
+
+    Args:
+        dims: The dimensions; ``part2`` is how far the place is along dimension 2 from the
+            element before it to the one behind it.
+        read: The element before (0) or behind (1) the place along each of ``dims``.
+
+    Raises:
+        UnsupportedError: There are too many of them.
+    """
+    if len(dims) > MOST_BLENDED:
+        raise UnsupportedError(f"linear interpolation along {len(dims)} dimensions")
+
+    def blend(taps: tuple[int, ...]) -> str:
+        if len(taps) == len(dims):
+            return read(taps)
+        part = f"part{dims[len(taps)]}"
+        return f"({blend((*taps, 0))} * (1 - {part}) + {blend((*taps, 1))} * {part})"
+
+    return blend(())
 
 
 def filtered(

@@ -29,7 +29,7 @@ from op_library._text import (
     total,
 )
 from tcfuse.errors import UnsupportedError
-from tcfuse.opdef import Kind, OpCall, onnx_op
+from tcfuse.opdef import Kind, OpCall, onnx_op, same_size
 from tcfuse.types import DType, Size, TensorType
 
 # Each padded dimension multiplies the leaves of the expression by three.
@@ -74,6 +74,23 @@ def pad_by_inputs(call: OpCall) -> str:
     else:
         fill = at("Value", ["0"] * value.rank)
     return pad(call, paddings(call, pads.reshape(-1).tolist(), chosen), {"Value": value}, fill)
+
+
+@onnx_op("CenterCropPad", since=18, kind=Kind.MOVEMENT, static=[1])
+def center_crop_pad(call: OpCall) -> str:
+    """``X`` with as much cut off, or added, at the start of a dimension as at its end."""
+    x, y = needed(call, 0), only_output(call)
+    borders = []
+    for size, extent in zip(x.shape, y.shape, strict=True):
+        if same_size(size, extent):
+            borders.append(Padding(0, 0))
+        elif isinstance(size, int) and isinstance(extent, int):
+            more = extent - size
+            before = more // 2 if more > 0 else -(-more // 2)
+            borders.append(Padding(before, more - before))
+        else:
+            raise UnsupportedError(f"CenterCropPad of {size} elements to {extent}")
+    return pad(call, borders, {}, "false" if x.dtype is DType.BOOL else "0")
 
 
 def paddings(call: OpCall, pads: Sequence[int], axes: Sequence[int] | None) -> list[Padding]:

@@ -13,7 +13,7 @@ from math import ceil
 import numpy as np
 
 from op_library._coordinates import Line, Places, Resized, places
-from op_library._filters import Filter, filtered
+from op_library._filters import Filter, blended, filtered
 from op_library._text import (
     at,
     attribute,
@@ -28,9 +28,6 @@ from op_library._text import (
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op, same_size
 from tcfuse.types import TensorType
-
-MOST_LINEAR = 4
-"""Dimensions interpolated linearly at once: each doubles the elements that are read."""
 
 CROP = "tf_crop_and_resize"
 
@@ -170,28 +167,15 @@ def nearest_element(
 
 
 def linear_element(resized: Mapping[int, Places], point: Sequence[str]) -> str:
-    """The elements around the place of a point, weighted by how near they are.
+    """The elements around the place of a point, weighted by how near they are."""
+    dims, subscripts = sorted(resized), list(point)
 
-    ``part2`` is how far the place is along dimension 2 from the first of them to the second.
+    def read(taps: Sequence[int]) -> str:
+        for d, tap in zip(dims, taps, strict=True):
+            subscripts[d] = resized[d].subscript(resized[d].line.plus(tap))
+        return at("X", subscripts)
 
-    Raises:
-        UnsupportedError: There are too many of them.
-    """
-    if len(resized) > MOST_LINEAR:
-        raise UnsupportedError(f"linear interpolation along {len(resized)} dimensions")
-    read = list(point)
-
-    def blend(remaining: Sequence[int]) -> str:
-        if not remaining:
-            return at("X", read)
-        d, *others = remaining
-        parts = []
-        for line in (resized[d].line, resized[d].line.plus(1)):
-            read[d] = resized[d].subscript(line)
-            parts.append(blend(others))
-        return f"({parts[0]} * (1 - part{d}) + {parts[1]} * part{d})"
-
-    return blend(sorted(resized)).removeprefix("(").removesuffix(")")
+    return blended(dims, read)
 
 
 def filter_of(call: OpCall, resized: Resized) -> Filter:

@@ -25,6 +25,7 @@ from op_library._text import (
     statement,
     widened,
 )
+from op_library._windows import integers
 from op_library.indexing import tuple_length
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op, same_size
@@ -186,3 +187,45 @@ def tensor_scatter(call: OpCall) -> str:
     params = {"X": x, "Updates": update, "Start": call.input(2)}
     body = [statement("Y", point, value, lets={"step": step})]
     return definition(call, params, {"Y": y}, body)
+
+
+@onnx_op("MaxUnpool", since=9, kind=Kind.CONTRACTION, static=[2])
+def max_unpool(call: OpCall) -> str:
+    """Zeros, with the elements of ``X`` at the row-major places that ``Indices`` holds."""
+    x, indices, y = needed(call, 0), needed(call, 1), only_output(call)
+    for size, extent in zip(x.shape, indices.shape, strict=True):
+        require_equal(size, extent)
+    if unpooled(call) != y.shape[2:]:
+        raise UnsupportedError(
+            "MaxUnpool to a given size: ONNX and ONNX Runtime count its elements differently"
+        )
+    point = loops(y.shape)
+    search: Loops = tuple((f"u{d}", size) for d, size in enumerate(x.shape))
+    hit = f"{at('Indices', names(search))} == {place(point)}"
+    last = at("Last", names(point))
+    result = select("last < 0", "0", at("X", from_place(search, "last")))
+    looked_for = select(hit, place(search), "-1")
+    body = [
+        statement("Last", point, looked_for, assign="max=!", reduce=search),
+        statement("Y", point, result, lets={"last": last}),
+    ]
+    return definition(call, {"X": x, "Indices": indices}, {"Y": y}, body)
+
+
+def unpooled(call: OpCall) -> tuple[Size, ...]:
+    """The sizes of what MaxUnpool's windows cover.
+
+    Raises:
+        UnsupportedError: A size is not constant.
+    """
+    sizes = needed(call, 0).shape[2:]
+    kernel, strides = (
+        integers(call, name, len(sizes), 1) for name in ("kernel_shape", "strides")
+    )
+    pads = integers(call, "pads", 2 * len(sizes), 0)
+    found: list[Size] = []
+    for d, size in enumerate(sizes):
+        if not isinstance(size, int):
+            raise UnsupportedError(f"MaxUnpool of {size} elements")
+        found.append((size - 1) * strides[d] + kernel[d] - pads[d] - pads[len(sizes) + d])
+    return tuple(found)

@@ -27,6 +27,7 @@ from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
     shape_reduction,
     shape_signal,
     shape_sizes,
+    shape_spatial,
     shape_views,
 )
 from tcfuse.graph.constants import constant_tensor, constant_value

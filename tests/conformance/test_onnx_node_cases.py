@@ -41,10 +41,12 @@ MINIMUM = {
     "normalization": 12,
     "movement": 20,
     "slicing": 34,
-    "padding": 6,
+    "padding": 12,
     "pooling": 47,
     "quantization": 26,
     "resize": 38,
+    "roi_align": 3,
+    "sampling": 22,
     "view": 33,
     "matmul": 18,
     "convolution": 6,
@@ -68,6 +70,7 @@ MINIMUM = {
 # Everything else that a definition refuses among these cases would be news.
 KNOWN_REFUSALS = {
     "Dropout that trains",
+    "MaxUnpool to a given size: ONNX and ONNX Runtime count its elements differently",
     "align_corners where a factor leaves a part of a point: ONNX Runtime leaves it out",
 }
 # What the load stage folds away, so that definitions never see it.

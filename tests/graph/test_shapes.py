@@ -488,3 +488,24 @@ def test_division_is_exact_where_it_must_be():
     assert symbols.floor_divide(4 * N, 2) == 2 * N
     assert symbols.floor_divide(2 * N + 1, 2) == N
     assert symbols.ceil_divide(N, 1) is N
+
+
+def test_images_read_at_places_from_data_have_shapes():
+    grid = "y = GridSample(x, g)"
+    assert shape(grid, "float[N, C, H, W] x, float[M, A, B, 2] g", 20)[2:] == (
+        symbol("A"),
+        symbol("B"),
+    )
+    regions = "y = RoiAlign<output_height = 3, output_width = 4>(x, r, i)"
+    assert shape(regions, "float[1, C, H, W] x, float[R, 4] r, int64[R] i", 16) == (
+        symbol("R"),
+        symbol("C"),
+        3,
+        4,
+    )
+    assert shape("y = AffineGrid(t, s)", "float[N, 2, 3] t", 20, s=[2, 1, 5, 6]) == (2, 5, 6, 2)
+    crop = "y = CenterCropPad<axes = [-1, 0]>(x, s)"
+    assert shape(crop, "float[4, H, 6] x", 18, s=[5, 9]) == (9, symbol("H"), 5)
+    unpool = "y = MaxUnpool<kernel_shape = [3], strides = [2], pads = [1, 0]>(x, i)"
+    found = shape(unpool, "float[N, 2, W] x, int64[N, 2, W] i")
+    assert found == (N, 2, 2 * symbol("W"))

@@ -15,11 +15,11 @@ OPERATORS = """
     BitShift IsNaN IsInf Where Clip Cast CastLike Relu LeakyRelu PRelu Elu Selu Celu Gelu
     HardSwish HardSigmoid Mish Softplus Softsign Sigmoid ThresholdedRelu Swish SwiGLU Shrink
     ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceSumSquare
-    ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax Resize
-    Upsample
+    ReduceLogSum ReduceLogSumExp GlobalAveragePool GlobalMaxPool Softmax LogSoftmax
     LayerNormalization RMSNormalization InstanceNormalization GroupNormalization
     BatchNormalization LpNormalization MeanVarianceNormalization Transpose Slice Split
-    AveragePool MaxPool LpPool GlobalLpPool LRN RotaryEmbedding
+    AveragePool MaxPool LpPool GlobalLpPool LRN Resize Upsample RotaryEmbedding
+    GridSample AffineGrid RoiAlign CenterCropPad
     Concat Pad Expand Tile Gather DepthToSpace SpaceToDepth DequantizeLinear QuantizeLinear
     Det Reshape Flatten Squeeze Unsqueeze Identity Dropout ArgMax ArgMin Hardmax Trilu EyeLike
     GatherElements GatherND OneHot ReverseSequence TensorScatter NegativeLogLikelihoodLoss
