@@ -64,5 +64,7 @@ def embed_layer_normalization(call: OpCall) -> str:
         body.append(rows.each_point("Total", value))
     inputs = ("Words", "Segments", "OfWords", "OfPlaces", "OfSegments", "Scale", "Shift")
     params = {name: call.input(k) for k, name in enumerate((*inputs, "Mask", "Places"))}
+    for position in (2, 3, 5, 6):
+        needed(call, position)
     require_equal(ids.shape[1], y.shape[1])
     return definition(call, params, {"Y": y, "Counted": counted, "Total": sum_}, body)

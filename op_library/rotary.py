@@ -59,7 +59,7 @@ def contributed_rotary_embedding(call: OpCall) -> str:
     x, position, cos = needed(call, 0), needed(call, 1), needed(call, 2)
     count = int(call.attributes.get("num_heads", 0))
     if x.rank == 3 and not call.attributes.get("rotary_embedding_dim", 0):
-        count = whole(x.shape[2]) // (2 * whole(cos.shape[-1]))
+        count = whole(x.shape[2]) // max(2 * whole(cos.shape[-1]), 1)
     heads = heads_of(call, "X", x, count)
     params = {"X": x, "Position": position, "Cos": cos, "Sin": needed(call, 3)}
     if position.rank == 1:

@@ -24,6 +24,9 @@ from tcfuse.types import TensorType
 
 MOST_ELEMENTS = 4096  # of a constant that a definition may see
 
+# What a definition may meet in a node whose inputs or attributes do not fit each other.
+_MALFORMED = (ArithmeticError, AssertionError, IndexError, KeyError, TypeError, ValueError)
+
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
@@ -47,7 +50,12 @@ def lower(definition: OpDef, call: OpCall) -> Lowered:
     Raises:
         UnsupportedError: The definition does not cover this call.
     """
-    return _lower(call.op_type, definition.lower(call))
+    try:
+        text = definition.lower(call)
+    except _MALFORMED as error:
+        given = ", ".join("none" if type_ is None else str(type_) for type_ in call.inputs)
+        raise UnsupportedError(f"{call.op_type} does not take ({given})") from error
+    return _lower(call.op_type, text)
 
 
 @lru_cache(maxsize=2048)
