@@ -182,20 +182,33 @@ def determinant(call: Call) -> Shapes:
     return [tuple(batch)]
 
 
-@shape_rule("AveragePool", "MaxPool", "LpPool")
+@shape_rule("AveragePool", "MaxPool", "LpPool", "com.microsoft::QLinearAveragePool")
 def pool(call: Call) -> Shapes:
     """Positions of the window; the indices of ``MaxPool`` likewise."""
-    x = call.shape(0)
+    x, spatial = _spatial(call)
     window = _Window(call, call.attribute("kernel_shape"))
-    spatial = [window.output(k, size, call) for k, size in enumerate(x[2:])]
-    return [(*x[:2], *spatial)] * 2
+    for k, d in enumerate(spatial):
+        x[d] = window.output(k, x[d], call)
+    return [tuple(x)] * 2
 
 
-@shape_rule("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
+@shape_rule(
+    *("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"),
+    "com.microsoft::QLinearGlobalAveragePool",
+)
 def global_pool(call: Call) -> Shapes:
     """Spatial axes shrink to 1."""
-    x = call.shape(0)
-    return [x[:2] + (1,) * (len(x) - 2)]
+    x, spatial = _spatial(call)
+    for d in spatial:
+        x[d] = 1
+    return [tuple(x)]
+
+
+def _spatial(call: Call) -> tuple[list[Dim], range]:
+    """The sizes of the first input, and its axes that are neither images nor channels."""
+    x = list(call.shape(0))
+    first = 1 if call.attribute("channels_last", 0) else 2
+    return x, range(first, first + len(x) - 2)
 
 
 @shape_rule("LSTM", "GRU", "RNN")

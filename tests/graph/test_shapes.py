@@ -506,6 +506,14 @@ def test_images_read_at_places_from_data_have_shapes():
     assert shape("y = AffineGrid(t, s)", "float[N, 2, 3] t", 20, s=[2, 1, 5, 6]) == (2, 5, 6, 2)
     crop = "y = CenterCropPad<axes = [-1, 0]>(x, s)"
     assert shape(crop, "float[4, H, 6] x", 18, s=[5, 9]) == (9, symbol("H"), 5)
+    pool = "y = com.microsoft.QLinearAveragePool<channels_last = 1, kernel_shape = [2]>"
+    proto = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]>'
+        f"g (uint8[N, W, 3] x, float s, uint8 z) => (y) {{ {pool}(x, s, z, s, z) }}"
+    )
+    model = ir.from_proto(proto)
+    infer_shapes(model)
+    assert dims(value(model, "y")) == (N, symbol("W") - 1, 3)
     unpool = "y = MaxUnpool<kernel_shape = [3], strides = [2], pads = [1, 0]>(x, i)"
     found = shape(unpool, "float[N, 2, W] x, int64[N, 2, W] i")
     assert found == (N, 2, 2 * symbol("W"))

@@ -31,6 +31,7 @@ CONTRACTIONS = """
     Attention CumSum CumProd ScatterElements ScatterND TopK DFT STFT
 """
 CONTRIBUTED = """
+    QLinearAveragePool QLinearGlobalAveragePool
     Gelu QuickGelu FastGelu BiasGelu SimplifiedLayerNormalization SkipLayerNormalization
     SkipSimplifiedLayerNormalization QuantizeLinear DequantizeLinear RotaryEmbedding
     LinearAttention CausalConvWithState FusedMatMul TransposeMatMul FusedGemm FusedConv

@@ -8,7 +8,12 @@ import pytest
 
 from tcfuse.errors import UnsupportedError
 from tests.conformance.compiled import fuse_everything
-from tests.op_library.test_against_onnxruntime import compare, data
+from tests.op_library.test_against_onnxruntime import (
+    MICROSOFT,
+    compare,
+    data,
+    scalar,
+)
 
 pytestmark = pytest.mark.ort
 
@@ -85,6 +90,19 @@ def test_global_lp_pools(run, p):
 def test_local_response_normalization(run, size):
     attributes = {"size": size, "alpha": 0.5, "beta": 0.6, "bias": 2.0}
     compare(run, "LRN", 13, [data(2, 4, 3, 2)], attributes)
+
+
+@pytest.mark.parametrize("channels_last", [0, 1])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+def test_quantized_pools(run, dtype, channels_last):
+    x = np.random.default_rng(0).integers(0, 100, (2, 5, 6, 3)).astype(dtype)
+    arrays = [x, scalar(0.1237), scalar(5, dtype), scalar(0.11), scalar(3, dtype)]
+    attributes = {"channels_last": channels_last}
+    compare(run, "QLinearGlobalAveragePool", 1, arrays, attributes, domain=MICROSOFT)
+    for window in WINDOWS[5:6]:
+        for padded in (0, 1):
+            attributes |= {**window, "count_include_pad": padded}
+            compare(run, "QLinearAveragePool", 1, arrays, attributes, domain=MICROSOFT)
 
 
 def test_same_padding_of_dilated_windows_is_refused(lower):
