@@ -115,7 +115,8 @@ def drawn(runs: Sequence[Run]) -> str:
         f'<text x="16" y="{height / 2}" text-anchor="middle" '
         f'transform="rotate(-90 16 {height / 2})">processor ms a node</text>'
     )
-    for number, (kind, colour) in enumerate(zip(KINDS, COLOURS, strict=True)):
+    present = dict.fromkeys(r.kind for r in runs)
+    for number, (kind, colour) in enumerate(zip(present, COLOURS, strict=False)):
         own = [r for r in runs if r.kind == kind]
         points = " ".join(f"{x(r.n_nodes):.1f},{y(r.ms_a_node):.1f}" for r in own)
         parts.append(

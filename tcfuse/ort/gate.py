@@ -59,8 +59,7 @@ def run_once(stage: Stage) -> tuple[dict[str, np.ndarray] | None, dict[str, np.n
     for shapes in stage.guesses:
         inputs = model_feeds(stage.original, shapes)
         try:
-            session = open_session(stage.baseline)
-            run(session, inputs)
+            run(open_session(stage.baseline), inputs)
             if not names:
                 return inputs, {}
             values = run(open_session(instrumented(stage.fused, names)), inputs)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import onnxruntime
 
 Session: TypeAlias = "onnxruntime.InferenceSession"
+DATA_FOLDER = "session.model_external_initializers_file_folder_path"
 MOST_BYTES = 1 << 30  # a larger model goes through a file: one protobuf holds 2 GiB at most
 
 
@@ -83,16 +84,33 @@ def _load(ort: Any, model: ir.Model | Path, options: Any) -> Session:
     providers = ["CPUExecutionProvider"]
     if isinstance(model, Path):
         return ort.InferenceSession(str(model), options, providers=providers)
-    tensors = [value.const_value for value in model.graph.initializers.values()]
-    external = any(isinstance(tensor, ir.ExternalTensor) for tensor in tensors)
-    n_bytes = sum(tensor.nbytes for tensor in tensors if tensor is not None)
-    if not external and n_bytes < MOST_BYTES:
+    constants = [value.const_value for value in model.graph.initializers.values()]
+    folders = {str(t.base_dir) for t in constants if isinstance(t, ir.ExternalTensor)}
+    inside = sum(
+        tensor.nbytes
+        for tensor in constants
+        if tensor is not None and not isinstance(tensor, ir.ExternalTensor)
+    )
+    if inside < MOST_BYTES and len(folders) <= 1 and (not folders or _knows_folders(ort)):
+        for folder in folders:  # ONNX Runtime reads the weights where they are
+            options.add_session_config_entry(DATA_FOLDER, folder)
         text = ir.to_proto(model).SerializeToString()
         return ort.InferenceSession(text, options, providers=providers)
     with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
         path = Path(folder) / "model.onnx"
         save_aside(model, path)
         return ort.InferenceSession(str(path), options, providers=providers)
+
+
+def _knows_folders(ort: Any) -> bool:
+    """Whether this version finds the external data of a model that comes through memory."""
+    return tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 21)
+
+
+def weight_bytes(model: ir.Model) -> int:
+    """Bytes of a model's constants: what ONNX Runtime keeps a copy of, packed, at most."""
+    tensors = (value.const_value for value in model.graph.initializers.values())
+    return sum(tensor.nbytes for tensor in tensors if tensor is not None)
 
 
 def save_aside(model: ir.Model, path: Path) -> None:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
-from tcfuse.ort.inference import open_session
+from tcfuse.ort.inference import open_session, weight_bytes
 from tcfuse.ort.stage import GateResult, Stage
 from tcfuse.ort.subgraph import fused_nodes
 from tcfuse.ort.timing import BLOCK_SECONDS, Ratio, bind, interleave
@@ -31,6 +32,8 @@ PROMISE = 0.7  # share of the kernels' own gains that the model should show
 MOST_GROUPS = 12  # kernels beyond this are judged in groups
 ROUNDS = 12
 LOADS = 3  # where memory lies is worth some percent for a session's life
+LOADS_APART = 2  # of each session where there is no room for two
+MOST_BYTES = 768 << 20  # of weights in sessions beside the original's
 BLOCKED = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool"}
 
 
@@ -49,6 +52,7 @@ def search(
     call = bind(open_session(stage.baseline), inputs)
     opening = time.perf_counter() - start
     call_seconds = median(interleave({"": call}, 3)[""])
+    del call  # its session holds a copy of the weights
     whole = Whole(stage, inputs, deadline, opening, call_seconds)
     kept, dropped, note = result.kept, dict(result.dropped), result.note
     variants = {"all": kept}
@@ -88,17 +92,48 @@ class Whole:
     def measure(
         self, variants: Mapping[str, frozenset[str]], rounds: int = ROUNDS
     ) -> dict[str, Ratio]:
-        """Speedup over the original of the model with each set of kernels, in one go."""
+        """Speedup over the original of the model with each set of kernels.
+
+        As many as fit into memory are measured in one go, beside the original.
+        """
+        beside = MOST_BYTES // max(1, weight_bytes(self.stage.original))
+        names, found = list(variants), dict[str, Ratio]()
+        for start in range(0, len(names), max(1, beside)):
+            batch = {name: variants[name] for name in names[start : start + max(1, beside)]}
+            times = self._together(batch, rounds) if beside else self._apart(batch, rounds)
+            found |= {name: Ratio.paired(times[""], times[name]) for name in batch}
+        return found
+
+    def _together(
+        self, variants: Mapping[str, frozenset[str]], rounds: int
+    ) -> dict[str, list[float]]:
+        """Seconds a call of the original, whose name is empty, and of variants, in turn."""
         times: dict[str, list[float]] = {}
         loads = LOADS if self.opening < 0.5 else 1
         for load in range(loads):
-            calls = {"": bind(open_session(self.stage.baseline), self.inputs)}
-            for name, kernels in variants.items():
-                model = self.stage.build(kernels)
-                calls[name] = bind(open_session(model, self.stage.library), self.inputs)
+            calls = {name: self._open(kernels) for name, kernels in variants.items()}
+            calls = {"": self._open(None), **calls}
             for name, found in interleave(calls, (rounds + load) // loads).items():
                 times.setdefault(name, []).extend(found)
-        return {name: Ratio.paired(times[""], times[name]) for name in variants}
+        return times
+
+    def _apart(
+        self, variants: Mapping[str, frozenset[str]], rounds: int
+    ) -> dict[str, list[float]]:
+        """The same with one session at a time."""
+        times: dict[str, list[float]] = {}
+        order: list[tuple[str, frozenset[str] | None]] = [("", None), *variants.items()]
+        for load in range(LOADS_APART):
+            for name, kernels in order if load % 2 == 0 else order[::-1]:
+                found = interleave({name: self._open(kernels)}, rounds // LOADS_APART)
+                times.setdefault(name, []).extend(found[name])
+        return times
+
+    def _open(self, kernels: frozenset[str] | None) -> Callable[[], Any]:
+        """A call of the model with those kernels, or of the original."""
+        if kernels is None:
+            return bind(open_session(self.stage.baseline), self.inputs)
+        return bind(open_session(self.stage.build(kernels), self.stage.library), self.inputs)
 
     def promised(self, result: GateResult) -> float:
         """The speedup that the kernels' own gains add up to, with some slack."""
