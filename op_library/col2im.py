@@ -11,7 +11,6 @@ from op_library._text import (
     at,
     definition,
     loops,
-    names,
     needed,
     only_output,
     require_equal,
@@ -46,11 +45,12 @@ def col2im(call: OpCall) -> str:
     if isinstance(channels, int):
         require_equal(x.shape[1], channels * math.prod(block))
     require_equal(x.shape[2], math.prod(int(window.size) for window in windows))
-    place = row_major([channel, *names(taps)], [channels, *block])
+    place = row_major([channel, *(w.tap for w in windows)], [channels, *block])
     column = row_major([w.subscript for w in windows], [w.size for w in windows])
     conditions = [condition for window in windows for condition in window.conditions]
     value = guarded(conditions, at("X", [image, place, column]))
-    body = [statement("Y", point, value, assign="+=!", reduce=taps)]
+    reduced = tuple(window.loop for window in windows)
+    body = [statement("Y", point, value, assign="+=!", reduce=reduced)]
     return definition(call, {"X": x}, {"Y": y}, body)
 
 

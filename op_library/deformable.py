@@ -16,6 +16,7 @@ from op_library._text import (
     needed,
     only_output,
     plus,
+    require_equal,
     select,
     statement,
     widened,
@@ -40,6 +41,10 @@ def deform_conv(call: OpCall) -> str:
     found = convolution_of(call, x.shape, w.shape, y.shape)
     if x.rank - 2 > MOST_AXES:
         raise UnsupportedError(f"DeformConv of rank {x.rank}")
+    for type_ in (needed(call, 2), call.input(4)):
+        for d, size in enumerate(type_.shape if type_ else ()):
+            if d != 1:
+                require_equal(size, y.shape[d])
     image, channel = found.data[:2]
     samples = (image, channel, *names(found.reduced[1:]), *names(found.point[2:]))
     value = f"{at('Sampled', samples)} * {at('W', found.weights)}"

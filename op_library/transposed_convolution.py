@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from op_library._text import Loop, Loops, loops, names, needed, only_output, plus, require_equal
+from op_library._text import Loop, Loops, loops, needed, only_output, plus, require_equal
 from op_library._windows import explicit_pads, integers, split_padding
 from op_library.convolution import (
     CHANNEL,
@@ -25,43 +25,85 @@ from tcfuse.types import Size
 
 @dataclass(frozen=True, slots=True)
 class TransposedWindow:
-    """Which input element a tap takes to an output position, along one axis.
+    """Which input elements come to an output position, along one axis, and by which taps.
 
-    Input ``x`` goes to the outputs ``stride * x + dilation * tap - before``; a position looks
-    for the ``x`` that comes there.
+    Input ``x`` goes to the outputs ``stride * x + dilation * tap - before``.  Without dilation
+    every ``stride``-th tap comes to a position, and the loop is over these; otherwise it is
+    over all taps, of which some find an input element.
+
+    Attributes:
+        size: Elements of the input.
+        position: The loop over the output.
+        taps: The index of the taps, and how many the filter has.
     """
 
     size: Size
     position: Loop
-    tap: Loop
+    taps: Loop
     stride: int
     dilation: int
     before: int
 
     @property
-    def scaled(self) -> str:
-        """``stride`` times the input element."""
-        step = self.tap[0] if self.dilation == 1 else f"{self.dilation} * {self.tap[0]}"
-        return f"{plus(self.position[0], self.before)} - {step}"
+    def skips(self) -> bool:
+        """Whether the loop is over the taps that come to a position alone."""
+        return self.stride > 1 and self.dilation == 1 and isinstance(self.taps[1], int)
+
+    @property
+    def loop(self) -> Loop:
+        """The loop that is summed over."""
+        index, taps = self.taps
+        if not self.skips:
+            return self.taps
+        assert isinstance(taps, int)
+        return index, -(-taps // self.stride)
+
+    @property
+    def tap(self) -> str:
+        """The tap."""
+        index = self.taps[0]
+        if not self.skips:
+            return index
+        return f"{self._start} % {self.stride} + {self.stride} * {index}"
 
     @property
     def subscript(self) -> str:
         """The input element."""
-        return self.scaled if self.stride == 1 else f"({self.scaled}) / {self.stride}"
+        if self.skips:
+            return f"{self._start} / {self.stride} - {self.taps[0]}"
+        return self._scaled if self.stride == 1 else f"({self._scaled}) / {self.stride}"
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What holds where there is such an element."""
-        extent, taps = self.position[1], self.tap[1]
-        found = [f"{self.scaled} >= 0", f"{self.subscript} < {self.size}"]
-        if isinstance(taps, int) and self.before >= self.dilation * (taps - 1):
-            del found[0]
-        if isinstance(extent, int) and isinstance(self.size, int):
-            last = (extent - 1 + self.before) // self.stride
-            found = found if last >= self.size else found[:-1]
-        if self.stride > 1:
-            found.append(f"({self.scaled}) % {self.stride} == 0")
+        """What holds where there are such an element and such a tap."""
+        extent, taps = self.position[1], self.taps[1]
+        found = []
+        if not isinstance(taps, int) or self.before < self.dilation * (taps - 1):
+            found.append(f"{self.subscript if self.skips else self._scaled} >= 0")
+        known = isinstance(extent, int) and isinstance(self.size, int)
+        if not known or (int(extent) - 1 + self.before) // self.stride >= int(self.size):
+            found.append(f"{self.subscript} < {self.size}")
+        if self.skips and isinstance(taps, int) and taps % self.stride:
+            found.append(f"{self.tap} < {taps}")
+        elif self.stride > 1 and not self.skips:
+            found.append(f"({self._scaled}) % {self.stride} == 0")
         return tuple(found)
+
+    @property
+    def _shifted(self) -> str:
+        """The output position, counted from where the first tap of the first element goes."""
+        return plus(self.position[0], self.before)
+
+    @property
+    def _start(self) -> str:
+        """``_shifted``, to be divided."""
+        return self._shifted if self.before == 0 else f"({self._shifted})"
+
+    @property
+    def _scaled(self) -> str:
+        """``stride`` times the input element."""
+        step = self.taps[0] if self.dilation == 1 else f"{self.dilation} * {self.taps[0]}"
+        return f"{self._shifted} - {step}"
 
 
 def transposed_windows(
@@ -148,9 +190,9 @@ def transposed_convolution_of(call: OpCall, x: Shape, w: Shape, y: Shape) -> Con
         filter_ = f"{filter_} % {per_group}"
     return Convolution(
         point,
-        ((CHANNEL, channels), *taps),
+        ((CHANNEL, channels), *(window.loop for window in windows)),
         (image, channel, *(window.subscript for window in windows)),
-        (channel, filter_, *names(taps)),
+        (channel, filter_, *(window.tap for window in windows)),
         tuple(c for window in windows for c in window.conditions),
         point[1],
     )

@@ -43,6 +43,22 @@ def test_matmul_of_scalars_is_refused(run):
         run("MatMul", [scalar(1), data(1)], [TensorType(DType.FLOAT32, ())], {})
 
 
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes"),
+    [
+        ("MatMul", [(2, 0), (0, 3)], {}),
+        ("MatMul", [(4, 0, 2), (2, 3)], {}),
+        ("Gemm", [(2, 0), (0, 3), (3,)], {}),
+        ("Einsum", [(2, 0), (0, 3)], {"equation": "ij,jk->ik"}),
+        ("Conv", [(0, 2, 5), (3, 2, 2)], {}),
+        ("ConvTranspose", [(0, 2, 5), (2, 3, 2)], {}),
+        ("MatMul", [(1, 1, 1, 1, 1, 2, 2, 3), (2, 2, 1, 1, 2, 1, 3, 2)], {}),
+    ],
+)
+def test_nothing_to_sum_and_many_axes(run, op_type, shapes, attributes):
+    compare(run, op_type, 13, [data(*shape) for shape in shapes], attributes)
+
+
 C_SHAPES = [None, (), (1,), (4,), (1, 1), (1, 4), (3, 1), (3, 4)]
 
 

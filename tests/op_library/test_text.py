@@ -114,3 +114,36 @@ def test_reshape(lower, golden):
 def test_dequantize_per_axis(lower, golden):
     types = ["int8(N, 8)", "float(8)", "int8(8)"], ["float(N, 8)"]
     golden(lower("DequantizeLinear", *types), "tc")
+
+
+def test_matmul_of_batches(lower, golden):
+    inputs = ["float(N, 1, S, 64)", "float(12, 64, T)"]
+    golden(lower("MatMul", inputs, ["float(N, 12, S, T)"]), "tc")
+
+
+def test_gemm(lower, golden):
+    inputs = ["float16(N, 8)", "float16(4, 8)", "float16(4)"]
+    attributes = {"transB": 1, "alpha": 0.5}
+    golden(lower("Gemm", inputs, ["float16(N, 4)"], attributes), "tc")
+
+
+def test_convolution_of_groups(lower, golden):
+    inputs = ["float(N, 8, H, 9)", "float(4, 2, 3, 3)", "float(4)"]
+    attributes = {"group": 4, "pads": [1, 1, 1, 0], "strides": [1, 2]}
+    golden(lower("Conv", inputs, ["float(N, 4, H, 4)"], attributes), "tc")
+
+
+def test_transposed_convolution(lower, golden):
+    inputs = ["float(N, 4, 5)", "float(4, 2, 3)"]
+    golden(lower("ConvTranspose", inputs, ["float(N, 2, 11)"], {"strides": [2]}), "tc")
+
+
+def test_quantized_product(lower, golden):
+    scale, zero = "float", "uint8"
+    inputs = ["uint8(N, 8)", scale, zero, "int8(8, 4)", "float(4)", "int8(4)", scale, zero]
+    golden(lower("QLinearMatMul", inputs, ["uint8(N, 4)"]), "tc")
+
+
+def test_einsum_of_three(lower, golden):
+    inputs = ["float(I, J)", "float(J, K)", "float(K)"]
+    golden(lower("Einsum", inputs, ["float(I)"], {"equation": "ij,jk,k->i"}), "tc")
