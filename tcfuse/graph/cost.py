@@ -234,6 +234,9 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
         case "Attention" | "FlexAttention" | "MultiHeadAttention":
             keys = _length(node.inputs[1], -2, sizes) + _past_length(node, sizes)
             return 2 * elements(node.outputs[0], sizes) * keys
+        case "RNN" | "GRU" | "LSTM":
+            points = counts[0] // max(_length(node.inputs[0], -1, sizes), 1)
+            return points * (counts[1] + counts[2])
         case "CausalConvWithState":
             return counts[0] * _length(node.inputs[1], -1, sizes)
         case "LinearAttention":  # each key is decayed, corrected, added to and read

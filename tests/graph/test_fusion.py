@@ -419,3 +419,17 @@ def test_a_dequantization_goes_with_the_region_that_reads_it():
     )
     found = fuse(loaded.graph, loaded.opset_imports, conservative=False)
     assert groups(found)[1] == "DequantizeLinear Exp Mul QuantizeLinear"
+
+
+@pytest.mark.parametrize(("hidden", "joins"), [(4, True), (64, False)])
+def test_a_recurrent_layer_joins_if_it_is_small(hidden, joins):
+    found = plan(
+        "h, l = LSTM <hidden_size: int = 4> (x, w, r) a = Tanh(h) y = Mul(a, a)".replace(
+            "4", str(hidden)
+        ),
+        f"float[2, 1, {hidden}] x, float[1, {4 * hidden}, {hidden}] w, "
+        f"float[1, {4 * hidden}, {hidden}] r",
+        f"float[2, 1, 1, {hidden}] y",
+        conservative=False,
+    )
+    assert ("LSTM" in str(found.groups[0])) is joins
