@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcfuse.errors import InputError
+from tcfuse.ort.arrays import run as run_session
 from tcfuse.ort.inference import Session, ort_errors, runtime
 from tcfuse.ort.manifest import library_path
 from tcfuse.ort.timing import Ratio, bind, interleave
@@ -94,10 +95,16 @@ def run(
     Args:
         model: A session, or the path of a model to open with its kernels.
         feeds: Inputs by name.
+
+    Raises:
+        InputError: The model has no input of one of the names.
     """
     opened = session(model) if isinstance(model, str | Path) else model
     names = [value.name for value in opened.get_outputs()]
-    return dict(zip(names, opened.run(names, dict(feeds)), strict=True))
+    unknown = feeds.keys() - {value.name for value in opened.get_inputs()}
+    if unknown:
+        raise InputError(f"the model has no input {sorted(unknown)[0]!r}")
+    return dict(zip(names, run_session(opened, feeds), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,6 +243,8 @@ class Checker:
         for exists in statement.exists:
             type_of(exists, self.tensors, names)
         value = type_of(statement.value, self.tensors, names)
+        if statement.assign.is_reduction and isinstance(value, DType) and value.bits < 8:
+            value = value.compute  # as all arithmetic; the least element is that type's too
         adds = statement.assign.operator in ("+", "*")
         if is_bool(value) and adds:
             message = f"'{statement.assign.value}' is not defined on bool"

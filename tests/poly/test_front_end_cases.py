@@ -172,4 +172,4 @@ def test_nest(name):
 def test_count(record_property):
     count = len(DOMAINS) + len(DType) + 1 + len(NESTS)
     record_property("7.4", f"7.4: {count} cases")
-    assert count == 32
+    assert count == 42

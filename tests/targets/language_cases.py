@@ -579,7 +579,9 @@ QUIRKS = {
 
 
 def _typed(dtype: str) -> Written:
-    """Reductions of a type: whole, over parts, and over nothing."""
+    """Reductions of a type: whole, over parts, and over nothing if that is not NaN."""
+    nothing = ({"N": 1, "M": 0}, {"N": 9, "M": 0})
+    sizes = () if dtype.startswith("float8") else nothing
     return _one(
         f"""def f({dtype}(N) X, {dtype}(N, M) Y) -> ({dtype}(N) O, {dtype}(N) P) {{
             O(i) = X(i)
@@ -589,13 +591,44 @@ def _typed(dtype: str) -> Written:
             P(i) min=! Y(i, j) where i in 1:N
             P(i) max= X(i)
         }}""",
-        {"N": 1, "M": 0},
-        {"N": 9, "M": 0},
+        *sizes,
         {"N": 9, "M": 5},
     )
 
 
-TYPES = {f"reductions_of_{dtype.tc}": _typed(dtype.tc) for dtype in DType}
+def _held(dtype: DType) -> Written:
+    """Temporaries of a type that several elements of share a byte outside of kernels."""
+    wide = "float" if dtype.is_float else "int32"
+    return _one(
+        f"""def f({wide}(N) X, {wide}(N, M) Y) -> ({wide}(N) O, {wide}(N) P, {wide}(N, M) Q) {{
+            A(i) = {dtype.tc}(X(i))
+            B(i, j) = {dtype.tc}(Y(i, j))
+            S(i) +=! B(i, j)
+            L(i) max=! B(i, j)
+            O(i) = A(i) * 2 + S(i)
+            P(i) = L(i)
+            Q(i, j) = A(i) < B(i, j) ? A(i) : B(i, j)
+        }}""",
+        {"N": 1, "M": 3},
+        {"N": 9, "M": 18},
+    )
+
+
+TYPES = {f"reductions_of_{d.tc}": _typed(d.tc) for d in DType if d.bits >= 8}
+TYPES |= {f"temporaries_of_{d.tc}": _held(d) for d in DType if d.bits < 8}
+TYPES |= {
+    "bits": _one(
+        """def f(float(N) X, int32(N) I, double(N) D) -> (A, B, C, E, F) {
+            A(i) = as_int32(X(i))
+            B(i) = as_float(I(i))
+            C(i) = as_uint64(D(i))
+            E(i) = as_uint8(float8e5m2(X(i)))
+            F(i) = float(as_float4e2m1(uint4(I(i))))
+        }""",
+        {"N": 1},
+        {"N": 21},
+    ),
+}
 
 # Outputs that start from what the caller's buffer holds.
 UPDATES = {

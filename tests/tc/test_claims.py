@@ -118,6 +118,15 @@ def test_floats_of_a_byte_are_computed_in_float() -> None:
         assert found.tensors["W"].dtype is DType.FLOAT32
 
 
+def test_integers_of_less_than_a_byte_are_computed_in_int32() -> None:
+    for kind in ("int4", "uint4", "int2", "uint2"):
+        body = "Y(i) = X(i) Z(i) = X(i) * 2 W(i) max=! X(i) + 0 V max=! X(i)"
+        found = checked(f"{kind}(N) X", body, "Y, Z, W, V")
+        assert found.tensors["Y"].dtype.tc == kind
+        assert {found.tensors[name].dtype for name in "ZWV"} == {DType.INT32}
+        assert code(f"{kind}(N) X", "Y max=! X(i)", f"{kind} Y") == "TC17"
+
+
 def test_a_float_of_a_byte_that_is_too_large_is_infinite_or_nan() -> None:
     x = np.float32([1.0625, 1e6, -1e6])
     y = run("float(N) X", "Y(i) = float8e5m2(X(i))", X=x)
@@ -146,9 +155,7 @@ def test_a_reset_without_a_reduction_is_an_assignment(operator: str) -> None:
 @pytest.mark.parametrize("kind", [d for d in DType if d is not DType.BOOL])
 def test_identities(kind: DType) -> None:
     x = np.zeros((3, 0), kind.numpy)
-    low, high = (-np.inf, np.inf)
-    if not kind.is_float:
-        low, high = np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max
+    low, high = (-np.inf, np.inf) if kind.is_float else kind.compute.limits
     for operator, identity in {"+=!": 0, "*=!": 1, "min=!": high, "max=!": low}.items():
         y = run(f"{kind.tc}(N, K) X", f"Y(i) {operator} X(i, j)", X=x)
         assert (y == identity).all()
