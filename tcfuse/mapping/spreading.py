@@ -96,9 +96,9 @@ class _Spreader:
             )
             if iterator is None or lane is None:
                 return False
-            adds_up = statement.is_update and lane in statement.reduction
-            if adds_up and iterator not in statement.reduction:
-                return False  # lanes add up to one element, not to several
+            reduced = {iterator, lane} & set(statement.reduction)
+            if statement.is_update and len(reduced) == 1:
+                return False  # threads add up all they share to one element, or nothing
         pairs = inside(among(self.ordered, isl.part_of(self.scop.domain, names)), outer)
         others = [member(band, k) for k in range(last)]
         return carries_nothing(inside(pairs, others), member(band, last))

@@ -79,3 +79,8 @@ def test_positions_in_kernels_for_gpus():
 
 def test_positions_in_nothing():
     assert wrong((graph(n, t) for n, t in NOTHING.items()), compiled.run_cases) == {}
+
+
+def test_threads_that_shared_a_loop_all_updated_one_element():
+    text = "g (float[N,C,D] x, int64[N,D] t) => (float y) { y = SoftmaxCrossEntropyLoss(x, t) }"
+    assert wrong([graph("a loss", text, N=3, C=5, D=2)], emulated.run_cases) == {}
