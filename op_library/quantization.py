@@ -94,21 +94,27 @@ def dynamic_quantize(call: OpCall) -> str:
     The scale is 1 where all are zero, as ONNX Runtime has it; ONNX divides by zero there.
     """
     x, (y, scale, zero) = needed(call, 0), (*call.outputs, None, None)[:3]
+    body = steps_of_range("X", x, "Y")
+    returns = {"Y": y, "Scale": scale, "Zero": zero}
+    return definition(call, {"X": x}, returns, body if y else body[:-1])
+
+
+def steps_of_range(name: str, x: TensorType, target: str) -> list[str]:
+    """Statements that give a tensor ``Scale`` and ``Zero``, and in the last one its steps."""
     point = loops(x.shape)
-    element = at("X", names(point))
+    element = at(name, names(point))
     least, largest = DType.UINT8.limits
     span = f"(High - Low) / {largest}"
-    body = [
+    steps = saturated(f"roundeven({element} / Scale) + Zero", DType.UINT8)
+    return [
         statement("Least", (), element, assign="min=!", reduce=point),
         statement("Largest", (), element, assign="max=!", reduce=point),
         statement("Low", (), "min(Least, 0)"),
         statement("High", (), "max(Largest, 0)"),
         statement("Scale", (), f"High == Low ? 1 : {span}"),
         statement("Zero", (), saturated(f"roundeven({least} - Low / Scale)", DType.UINT8)),
-        statement("Y", point, saturated(f"roundeven({element} / Scale) + Zero", DType.UINT8)),
+        statement(target, point, steps),
     ]
-    returns = {"Y": y, "Scale": scale, "Zero": zero}
-    return definition(call, {"X": x}, returns, body if y else body[:-1])
 
 
 def quotient(call: OpCall, x: TensorType, value: str, scale: str) -> str:

@@ -9,7 +9,6 @@ from op_library._text import (
     at,
     broadcast_shape,
     definition,
-    loops,
     names,
     needed,
     only_output,
@@ -23,6 +22,7 @@ from op_library.integer_products import (
     shifted,
 )
 from op_library.matmul import Product, product_of
+from op_library.quantization import steps_of_range
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import DType, TensorType
@@ -68,23 +68,8 @@ def dynamic_quantize_matmul(call: OpCall) -> str:
     right = shifted(at("B", product.right), column_parameter("BZero", params["BZero"], product))
     factor = f"Scale * {column_parameter('BScale', needed(call, 2), product)}"
     body = [
-        *quantization(a),
-        product.summed("Sum", f"{at('Quantized', product.left)} * {right}"),
+        *steps_of_range("A", a, "Steps"),
+        product.summed("Sum", f"{shifted(at('Steps', product.left), 'Zero')} * {right}"),
         scaled_sum(product, factor, params["Bias"]),
     ]
     return definition(call, params, {"Y": y}, body)
-
-
-def quantization(a: TensorType) -> list[str]:
-    """Statements that quantize A to steps of ``Scale``: 0 is one of them, and 255 span all."""
-    point = loops(a.shape)
-    value = at("A", names(point))
-    steps = f"min(max(roundeven({value} / Scale) + Zero, 0), 255)"
-    return [
-        statement("Least", (), value, assign="min=!", reduce=point),
-        statement("Largest", (), value, assign="max=!", reduce=point),
-        statement("Range", (), "max(Largest, 0) - min(Least, 0)"),
-        statement("Scale", (), "Range == 0 ? 1 : Range / 255"),
-        statement("Zero", (), "min(max(roundeven(-min(Least, 0) / Scale), 0), 255)"),
-        statement("Quantized", point, f"int32({steps} - Zero)"),
-    ]
