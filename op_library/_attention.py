@@ -24,6 +24,7 @@ class Attended:
 
     Attributes:
         shared: The head of the keys that head ``h`` of the queries uses.
+        scale: The factor of the scores, as an expression; positive.
         precision: The type of the scores and of all that is computed from them.
     """
 
@@ -31,6 +32,7 @@ class Attended:
     keys: Heads
     values: Heads
     shared: str
+    scale: str
     precision: DType
 
     @property
@@ -39,8 +41,8 @@ class Attended:
         sizes = (self.queries.batch, self.queries.heads, self.queries.steps, self.keys.steps)
         return Rows(tuple(zip("bhqt", sizes, strict=True)), frozenset([3]))
 
-    def products(self, scale: str) -> list[str]:
-        """Statements that compute ``Scores``: products of queries and keys, times ``scale``."""
+    def products(self) -> list[str]:
+        """Statements that compute ``Scores``, products of queries and keys times the scale."""
         inner = (("c", self.queries.width),)
         query = self.queries.at("b", "h", "q", "c")
         key = self.keys.at("b", self.shared, "t", "c")
@@ -48,23 +50,28 @@ class Attended:
         scores = self.scores
         return [
             statement("Product", scores.point, value, assign="+=!", reduce=inner),
-            scores.each_point("Scores", f"{scores.at_point('Product')} * {scale}"),
+            scores.each_point("Scores", f"{scores.at_point('Product')} * {self.scale}"),
         ]
 
-    def softmax(self, value: str, closed: str | None = None) -> list[str]:
-        """Statements that compute ``Weight``, the softmax of ``value`` over the keys.
+    def softmax(self, logits: str, closed: str | None = None) -> list[str]:
+        """Statements that compute ``Weight``, the softmax over the keys.
 
         Args:
-            value: What the softmax is of, at a point.
+            logits: What the softmax is of: ``Scores``, or something computed from it.
             closed: Whether a query attends no key, whatever the scores are; its weights are 0.
         """
-        rows = self.scores
+        rows, factor = self.scores, ""
+        if logits == "Scores":
+            # A factor taken out, the largest is subtracted before anything may be rounded.
+            logits, factor = "Product", f" * {self.scale}"
+        value, shift = rows.at_point(logits), rows.at_row("Shift")
+        difference = f"({value} - {shift}){factor}" if factor else f"{value} - {shift}"
         largest, sum_ = rows.at_row("Largest"), rows.at_row("Sum")
         nothing = f"{sum_} == 0" if closed is None else f"{closed} || {sum_} == 0"
         return [
             rows.fold("Largest", value, "max=!"),
             rows.each_row("Shift", f"{largest} == -inf() ? 0 : {largest}"),
-            rows.each_point("Exp", f"exp({value} - {rows.at_row('Shift')})"),
+            rows.each_point("Exp", f"exp({difference})"),
             rows.fold("Sum", rows.at_point("Exp")),
             rows.each_point("Weight", f"{nothing} ? 0 : {rows.at_point('Exp')} / {sum_}"),
         ]
@@ -106,7 +113,8 @@ def attended(
         require_equal(tensor.heads, keys.heads)
     require_equal(keys.width, queries.width)
     shared = shared_head(call, queries.heads, keys.heads, "h")
-    return Attended(queries, keys, values, shared, precision)
+    scale = scale_of(call, queries.width, precision)
+    return Attended(queries, keys, values, shared, scale, precision)
 
 
 def scale_of(call: OpCall, width: Size, precision: DType) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from op_library._attention import Attended, attended, scale_of
+from op_library._attention import Attended, attended
 from op_library._heads import Heads, behind, heads_of
 from op_library._rows import Rows
 from op_library._statistics import converted, first_output, output
@@ -48,7 +48,7 @@ def attention(call: OpCall) -> str:
     body: list[str] = []
     core = core_of(call, body)
     shown, closed = logits(call, core, body)
-    body += core.softmax(core.scores.at_point(shown[2]), closed)
+    body += core.softmax(shown[2], closed)
     y, seen = first_output(call), output(call, 3)
     body += core.weighted("Y", y)
     if seen is not None:
@@ -86,7 +86,7 @@ def logits(
         attends no key.
     """
     scores = core.scores
-    body += core.products(scale_of(call, core.queries.width, core.precision))
+    body += core.products()
     capped = "Scores"
     if call.attributes.get("softcap", 0) > 0:
         limit, capped = attribute(call, "softcap", 0), "Capped"

@@ -5,7 +5,7 @@ Source: ONNX Runtime's docs/ContribOperators.md.
 
 from __future__ import annotations
 
-from op_library._attention import Attended, attended, scale_of
+from op_library._attention import Attended, attended
 from op_library._heads import Heads, behind, heads_of
 from op_library._statistics import converted, first_output, output
 from op_library._text import (
@@ -47,13 +47,13 @@ def multi_head_attention(call: OpCall) -> str:
     body: list[str] = []
     core = core_of(call, body)
     scores = core.scores
-    body += core.products(scale_of(call, core.queries.width, core.precision))
+    body += core.products()
     logits = "Scores"
     mask = mask_of(call, core)
     if mask is not None:
         logits = "Masked"
         body.append(scores.each_point("Masked", f"{scores.at_point('Scores')} + {mask}"))
-    body += core.softmax(scores.at_point(logits))
+    body += core.softmax(logits)
     y, seen = first_output(call), output(call, 3)
     body += core.weighted("Y", y)
     if seen is not None:
