@@ -197,7 +197,18 @@ def bake(proto: onnx.ModelProto, given: dict[str, np.ndarray]) -> None:
     """Make constants of the inputs that decide loops: axes, shapes, repeats."""
     opsets = {entry.domain: entry.version for entry in proto.opset_import}
     static: set[str] = set()
-    for node in reversed(proto.graph.node):
+    add_static(proto.graph, opsets, static)
+    for value in list(proto.graph.input):
+        if value.name in static and value.name in given:
+            proto.graph.initializer.append(
+                numpy_helper.from_array(given[value.name], value.name)
+            )
+            proto.graph.input.remove(value)
+
+
+def add_static(graph: onnx.GraphProto, opsets: dict[str, int], static: set[str]) -> None:
+    """Add the names of values that decide loops, in a graph and in what it chooses from."""
+    for node in reversed(graph.node):
         if node.op_type in FOLDED:
             inputs = set(node.input) if node.op_type in ("ConstantOfShape", "Range") else set()
         elif node.op_type in DECIDING:
@@ -206,14 +217,12 @@ def bake(proto: onnx.ModelProto, given: dict[str, np.ndarray]) -> None:
             found = opdef.find(node.op_type, opsets.get(node.domain, 1), node.domain)
             inputs = {n for k, n in enumerate(node.input) if k in found.static}
         static |= inputs
-        if static.intersection(node.output):
+        decides = not static.isdisjoint(node.output)
+        if decides:
             static |= set(node.input) if node.op_type not in ("Shape", "Size") else set()
-    for value in list(proto.graph.input):
-        if value.name in static and value.name in given:
-            proto.graph.initializer.append(
-                numpy_helper.from_array(given[value.name], value.name)
-            )
-            proto.graph.input.remove(value)
+        for branch in node.attribute if node.op_type == "If" else ():
+            static |= {value.name for value in branch.g.output} if decides else set()
+            add_static(branch.g, opsets, static)
 
 
 def name_sizes(proto: onnx.ModelProto) -> None:
