@@ -14,6 +14,7 @@ TCF_INLINE mask<L> splat_mask(bool b) {
 template <class T, int L>
 TCF_INLINE vec<T, L> gather_if(const T* base, vec<int64_t, L> index, mask<L> m) {
   vec<T, L> v = {};
+  TCF_UNROLL
   for (int i = 0; i < L; i++)
     if (lane(m, i)) set_lane(v, i, base[lane(index, i)]);
   return v;
@@ -61,12 +62,6 @@ TCF_INLINE void load_square(vec<T, L>* columns, const T* p, int64_t stride) {
     for (int i = 0; i < L; i++) rows[i] = columns[i];
   }
 }
-#ifdef __clang__
-#define TCF_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define TCF_UNROLL _Pragma("GCC unroll 16")
-#endif
-
 // Lanes of a loop of that many iterations: a register's worth of the widest element, or several
 // registers' worth where the loops inside would otherwise wait for each other's results.
 constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1,

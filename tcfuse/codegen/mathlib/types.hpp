@@ -25,6 +25,12 @@
 #define TCF_NOINLINE static __attribute__((noinline, unused, cold))
 #define TCF_KERNEL(name) \
   extern "C" __attribute__((visibility("hidden"))) void TCF_CAT(name, TCF_SUFFIX)
+// Written out, a loop over the lanes of a vector needs no memory.
+#ifdef __clang__
+#define TCF_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define TCF_UNROLL _Pragma("GCC unroll 16")
+#endif
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wunknown-warning-option"
 #pragma clang diagnostic ignored "-Wunused-function"
@@ -249,6 +255,7 @@ TCF_INLINE V lanewise(F f, A... a) {
     return f(a...);
   } else {
     V r = {};
+    TCF_UNROLL
     for (int i = 0; i < lanes<V>; i++) r[i] = f(a[i]...);
     return r;
   }
