@@ -33,8 +33,10 @@ def graph(
     rng = np.random.default_rng(len(text))
     arrays = list(given) or [drawn(value, rng, sizes) for value in model.graph.input]
     feeds = {v.name: a for v, a in zip(model.graph.input, arrays, strict=True)}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
     session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )
     return Graph(name, model, [(arrays, session.run(None, feeds))])
 
