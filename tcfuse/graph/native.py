@@ -180,7 +180,7 @@ def prologue(node: ir.Node, around: Surroundings) -> str | None:
         return "what is read behind this DequantizeLinear is larger than its 8-bit integers"
     if readers == {"MatMul"} and (_swaps_matrix(node) or _scales(node, around)):
         return f"ONNX Runtime fuses {name} into the MatMul behind it"
-    if readers <= POOLS | {"Conv"} and _pads_zeros(node):
+    if readers <= POOLS | {"Conv"} and _pads_zeros(node) and _may_pad_readers(node):
         return f"ONNX Runtime fuses Pad into the {min(readers)} behind it"
     return None
 
@@ -293,6 +293,13 @@ def _pads_zeros(node: ir.Node) -> bool:
         return node.attributes.get_float("value", 0.0) == 0
     value = constant_value(fill)
     return value is not None and not value.any()
+
+
+def _may_pad_readers(node: ir.Node) -> bool:
+    """Whether those that read ``node`` say by numbers how they pad."""
+    users = {user for value in node.outputs for user, _ in value.uses()}
+    modes = {user.attributes.get_string("auto_pad", "NOTSET") for user in users}
+    return modes == {"NOTSET"}
 
 
 PATTERNS: tuple[tuple[str, Mapping[str, int]], ...] = (

@@ -433,3 +433,18 @@ def test_a_recurrent_layer_joins_if_it_is_small(hidden, joins):
         conservative=False,
     )
     assert ("LSTM" in str(found.groups[0])) is joins
+
+
+@pytest.mark.parametrize(("auto_pad", "pads"), [("NOTSET", []), ("VALID", ["Pad"])])
+def test_a_pad_is_left_only_where_its_convolution_can_take_it(auto_pad, pads):
+    proto = parse(
+        f"""a = Sin(x) b = Mul(a, x) c = Pad(b, p)
+        y = Conv <auto_pad: string = "{auto_pad}"> (c, w)""",
+        "float[1, 64, 32, 32] x, float[64, 64, 3, 3] w",
+        "float[1, 64, 31, 31] y",
+    )
+    pad = np.array([0, 0, 0, 0, 0, 0, 1, 1])
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(pad, "p"))
+    loaded = load_model(proto)
+    (group,) = fuse(loaded.graph, loaded.opset_imports).groups
+    assert str(group).split() == ["Sin", "Mul", *pads]
