@@ -6,11 +6,13 @@ taken from ONNX Runtime's profile, a low percentile of many runs for each node.
 
 ONNX Runtime's optimizer renames and merges nodes, so a profiled node stands for *original*
 nodes.  A node that still has the name and type it had stands for itself.  Any other stands for
-the original nodes between its inputs and its outputs: those that its outputs, followed forward
-to the first values the original model has, depend on, up to its inputs, followed backward in
-the same way.  Products and constants among them do not count, nor do reshapes beside others.  A
-change of layout with nothing between belongs to nobody: its time counts as outside.  The time
-of a profiled node is shared evenly among the nodes it stands for.
+the original nodes between its inputs and its outputs.  A value that the original model does not
+have is the one that its maker is named after, if there is such a name; otherwise inputs are
+followed backward and outputs forward to the nearest that it has.  Products and constants
+between do not count, nor do reshapes beside others.  A change of layout stands for the
+operators for whose sake it is there: those that read a plain tensor, or made it.  What stands
+for nothing counts as outside.  The time of a profiled node is shared evenly among the nodes it
+stands for.
 
 ``python -m scripts.fusable_time MODEL [MODEL ...]`` prints two rows a model, with the gate and
 without: the time of the nodes that run inside kernels, and what is left of the fusable time
@@ -43,6 +45,7 @@ from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
 
 PERCENTILE = 20  # of a node's times; the machine is rarely quiet
 SUFFIX = "_kernel_time"
+BLOCKED = "_nchwc"  # behind the name of a value whose maker works on blocks of channels
 PRODUCTS = (
     *("Attention", "Conv", "DynamicQuantizeMatMul", "GRU", "Gemm", "LSTM", "MatMul", "QGemm"),
     "RNN",
@@ -113,6 +116,7 @@ class Correspondence:
         self.inputs = {str(v.name) for v in original.inputs}
         self.constants = constant_nodes(original)
         self.optimized = {str(node.name): node for node in optimized}
+        self.known = {v: name for node in optimized for v, name in self._named_after(node)}
         self._sides: dict[tuple[ir.Value, bool], frozenset[str]] = {}
 
     def of(self, name: str, op_type: str) -> tuple[str, ...]:
@@ -125,13 +129,38 @@ class Correspondence:
             return ()
         first = {n for v in node.inputs if v is not None for n in self._side(v, forward=False)}
         last = {n for v in node.outputs for n in self._side(v, forward=True)}
+        if op_type in ("ReorderInput", "ReorderOutput"):
+            return self._served(first, plain_input=op_type == "ReorderInput")
         between = [n for n in self._between(first, last) if is_fusable(n.op_type)]
         computing = [n for n in between if n.op_type not in IDLE]
         return tuple(str(n.name) for n in computing or between)
 
+    def _served(self, names: set[str], *, plain_input: bool) -> tuple[str, ...]:
+        """The original nodes that made these plain values, or that read them."""
+        values = [self.values[name] for name in names if name in self.values]
+        makers = {v.producer() for v in values}
+        readers = {user for v in values for user, _ in v.uses()}
+        sides = (makers, readers) if plain_input else (readers, makers)
+        for side in sides:
+            found = [str(n.name) for n in side if n is not None and is_fusable(n.op_type)]
+            if found:
+                return tuple(sorted(found))
+        return ()
+
+    def _named_after(self, node: ir.Node) -> Iterator[tuple[ir.Value, str]]:
+        """New values of an optimized node, with the original value that its name mentions."""
+        name = str(node.name)
+        made = name.removesuffix(BLOCKED)
+        merged = self.nodes.get(name.rpartition("Fusion/")[0].rpartition("/")[0])
+        if merged is not None:
+            made = str(merged.outputs[0].name)
+        value = node.outputs[0]
+        if made in self.values and str(value.name) not in self.values:
+            yield value, made
+
     def _side(self, value: ir.Value, *, forward: bool) -> frozenset[str]:
         """The nearest values of the original model, forward or backward."""
-        name = str(value.name)
+        name = self.known.get(value, str(value.name))
         if name in self.values or name in self.inputs:
             return frozenset((name,))
         key = value, forward
