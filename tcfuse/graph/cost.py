@@ -42,6 +42,12 @@ FILTERS = {"Conv": 1, "ConvInteger": 1, "DeformConv": 1, "FusedConv": 1, "QLinea
 CONTRACTIONS = PRODUCTS | FILTERS.keys() | {"ConvTranspose", "Einsum", "FusedGemm", "Gemm"}
 """Operators whose multiplications are counted."""
 
+WINDOWS = frozenset({"AveragePool", "LpPool", "MaxPool", "QLinearAveragePool"})
+"""Operators that combine the elements in windows."""
+
+RESIZES = frozenset({"Resize", "Upsample"})
+"""Operators that interpolate between elements."""
+
 OPERATIONS: Mapping[str, float] = {
     "Acos": 20, "Acosh": 20, "Asin": 20, "Asinh": 20, "Atan": 16, "Atanh": 20,
     "Celu": 14, "Cos": 14, "Cosh": 16, "Div": 8, "Elu": 14, "Erf": 14, "Exp": 12,
@@ -246,6 +252,17 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
             return made * max(counts, default=1)
 
 
+def window_reads(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
+    """Elements that a pool or a resize reads for all of its output; 0 for other operators."""
+    made = max((elements(v, sizes) for v in node.outputs), default=0)
+    if node.op_type in WINDOWS:
+        return made * math.prod(node.attributes.get_ints("kernel_shape", ()))
+    if node.op_type in RESIZES:
+        taps = {"nearest": 1, "linear": 4, "cubic": 16}
+        return made * taps.get(node.attributes.get_string("mode", "nearest"), 1)
+    return 0
+
+
 def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
     """How many steps lie before those of an attention's keys."""
     position = 6 if node.op_type == "MultiHeadAttention" else 4
@@ -268,6 +285,8 @@ def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
         return 0
     if node.op_type in CONTRACTIONS:
         return multiply_adds(node, sizes)
+    if reads := window_reads(node, sizes):
+        return reads
     read = () if node.op_type in PARTIAL else node.inputs
     values = [v for v in (*read, *node.outputs) if v is not None]
     largest = max((elements(value, sizes) for value in values), default=0)

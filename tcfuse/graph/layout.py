@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import MACHINE, n_bytes
+from tcfuse.graph.cost import MACHINE, RESIZES, n_bytes
 from tcfuse.graph.legality import is_fixed
 from tcfuse.graph.shapes import dims
 
@@ -26,7 +26,6 @@ REORDER_RATE = 20e3
 """Bytes in and out a microsecond of a change of layout, as measured in whole models."""
 
 POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
-RESIZES = frozenset({"Resize", "Upsample"})
 UNARY = frozenset({"BatchNormalization", "Relu", "Sigmoid", "Tanh"})
 CONV_EPILOGUES = frozenset({"Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh"})
 BINARY = frozenset({"Add", "Mul", "Sum"})

@@ -17,7 +17,7 @@ import onnx_ir as ir
 
 from tcfuse.graph import native
 from tcfuse.graph.boundary import components, group_of
-from tcfuse.graph.cost import elements, estimate, multiply_adds, n_bytes, node_us
+from tcfuse.graph.cost import elements, estimate, multiply_adds, n_bytes, node_us, window_reads
 from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
 from tcfuse.graph.shapes import dims
@@ -40,16 +40,26 @@ FOREIGN_BYTES = 4
 def may_leave_native(node: ir.Node, opsets: Mapping[str, int]) -> Verdict:
     """Whether a legal node may be taken from ONNX Runtime at all.
 
-    Contractions stay with its tuned kernels; only those whose few multiply-adds cost less than
-    the call join a region.
+    Contractions stay with its tuned kernels, and so do pools and resizes but the cubic ones;
+    only those whose few operations cost less than the call join a region.
     """
-    if definition_of(node, opsets).kind is not Kind.CONTRACTION:
+    if definition_of(node, opsets).kind is Kind.CONTRACTION:
+        count = multiply_adds
+    elif window_reads(node) and not _is_slow_resize(node):
+        count = window_reads
+    else:
         return ALLOWED
     shapes = [dims(v) for v in (*node.inputs, *node.outputs) if v is not None]
     is_static = all(s is not None and all(isinstance(d, int) for d in s) for s in shapes)
-    if is_static and multiply_adds(node) <= MOST_PRODUCTS:
+    if is_static and count(node) <= MOST_PRODUCTS:
         return ALLOWED
     return Verdict(f"{node.op_type} is left to ONNX Runtime's own kernel")
+
+
+def _is_slow_resize(node: ir.Node) -> bool:
+    """Whether ONNX Runtime interpolates element by element, many times slower than a kernel."""
+    is_cubic = node.attributes.get_string("mode", "nearest") == "cubic"
+    return is_cubic or bool(node.attributes.get_int("antialias", 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

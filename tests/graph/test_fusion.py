@@ -311,6 +311,25 @@ def test_a_small_contraction_joins_and_a_large_one_stays():
     assert reasons(found) == {"MatMul": "MatMul is left to ONNX Runtime's own kernel"}
 
 
+def test_small_pools_and_cubic_resizes_join_and_others_stay():
+    pool = "MaxPool<kernel_shape = [3, 3], pads = [1, 1, 1, 1]>"
+    resize = "Resize<mode = '{}'>".replace("'", '"')
+    body = f"""
+        a = Exp(x) b = {pool}(a) c = Tanh(b)
+        d = {resize.format("cubic")}(c, , s) e = Exp(d)
+        f = {resize.format("nearest")}(e, , s) g = {pool}(f) y = Exp(g)
+    """
+    found = plan(
+        f"s = Constant<value_floats = [1.0, 1.0, 8.0, 8.0]>() {body}",
+        inputs="float[1, 1, 8, 8] x",
+        outputs="float[1, 1, 512, 512] y",
+    )
+    assert groups(found) == ["Exp MaxPool Tanh Resize Exp"]
+    left = "{} is left to ONNX Runtime's own kernel"
+    assert reasons(found)["MaxPool"] == left.format("MaxPool")
+    assert reasons(found)["Resize"] == left.format("Resize")
+
+
 def test_a_contraction_of_unknown_size_stays():
     body = "a = Exp(x) y = MatMul(a, w)"
     found = plan(body, inputs="float[N, 2] x, float[2, 2] w", outputs="float[N, 2] y")
