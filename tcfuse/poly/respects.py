@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
+from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.transforms import UNROLL, between, reversed_by
-from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
+from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
 
 SILENT = (UNROLL, "separate")  # marks that change the code and not the order
 SIDE_BY_SIDE = {
@@ -114,9 +115,24 @@ class _Walk:
             carries = pairs.all.subtract(inside.all)
             if mark in ("lanes", "spread"):
                 carries = pairs.kept.subtract(inside.kept)
+            if mark == "spread" and not self._add_up_together(band, names):
+                raise UnsupportedError("a loop spread over lanes adds up apart from them")
             if not carries.is_empty():
                 raise UnsupportedError(f"{SIDE_BY_SIDE[mark]} carries a dependence")
         return bool(marks) + self.visit(band.child, names, inside, frozenset())
+
+    def _add_up_together(self, spread: Band, names: tuple[str, ...]) -> bool:
+        """Whether updates go to one element along a spread loop just where lanes' do."""
+        marks = (node for node in below(spread.child) if isinstance(node, Mark))
+        lanes = next((mark.child for mark in marks if mark.kind == "lanes"), None)
+        if not isinstance(lanes, Band):
+            return False
+        loops = [(lanes, 0), *((spread, k) for k in range(spread.depth))]
+        for statement in map(self.scop.statement, names):
+            adds_up = {iterator_of(*loop, statement) in statement.reduction for loop in loops}
+            if statement.is_update and len(adds_up) > 1:
+                return False
+        return True
 
     def _sequence(
         self, filters: tuple[Filter, ...], names: tuple[str, ...], pairs: _Pairs
