@@ -21,6 +21,8 @@ from onnx.reference import ReferenceEvaluator
 
 from tcfuse.graph import shapes
 from tcfuse.graph.constants import constant_tensor, renamed
+from tcfuse.graph.regions import names_of
+from tcfuse.graph.settling import settled
 from tcfuse.types import DType
 
 _SMALL_BYTES = 1 << 20  # a result this small may be larger than what it is made of
@@ -65,9 +67,11 @@ class Folder:
     def __init__(self, model: ir.Model) -> None:
         self._model = model
         self._total_bytes = 0
+        self._names: set[str] = set()
 
     def __call__(self, node: ir.Node) -> None:
         """Replace ``node`` by constants if its results are known."""
+        self._settle(node)
         if node.domain not in ("", "ai.onnx") or any(v.is_graph_output() for v in node.outputs):
             return
         if node.op_type == "Constant":
@@ -80,6 +84,34 @@ class Folder:
         if arrays is not None:
             self._total_bytes += sum(a.nbytes for a in arrays)
             self._replace(node, [ir.tensor(a) for a in arrays])
+
+    def _settle(self, node: ir.Node) -> None:
+        """Give ``node`` constants in the place of inputs that mean the same."""
+        graph = node.graph
+        if self._model.ir_version < 4 or not isinstance(graph, ir.Graph):
+            return
+        for position, array in settled(node).items():
+            old = node.inputs[position]
+            assert old is not None
+            name = self._unused(f"{old.name}_settled")
+            new = ir.Value(name=name, const_value=ir.tensor(array, name=name))
+            new.dtype, new.shape = ir.DataType.from_numpy(array.dtype), ir.Shape(array.shape)
+            graph.register_initializer(new)
+            node.replace_input_with(position, new)
+            producer = old.producer()
+            if producer is not None and not old.uses() and _is_dead(producer):
+                _remove(producer)
+
+    def _unused(self, name: str) -> str:
+        """``name``, or with a number behind it, so that nothing else has it."""
+        if not self._names:
+            self._names = names_of(self._model)
+        number, free = 1, name
+        while free in self._names:
+            number += 1
+            free = f"{name}_{number}"
+        self._names.add(free)
+        return free
 
     def _evaluate(self, node: ir.Node) -> list[np.ndarray] | None:
         """The results of a node all of whose inputs are constants."""

@@ -8,7 +8,7 @@ import numpy as np
 import onnx_ir as ir
 
 from tcfuse.graph.constants import renamed
-from tcfuse.graph.regions import bodies
+from tcfuse.graph.regions import bodies, names_of
 
 
 class Splicer:
@@ -22,7 +22,7 @@ class Splicer:
         self.n_nodes = 0
         self._has_initializers = (model.ir_version or 0) >= 4
         self._opset = model.graph.opset_imports.get("", 1)
-        self._names = _names(model)
+        self._names = names_of(model)
         self._numbers: dict[str, int] = {}
         self._made: set[ir.Node] = set()
 
@@ -159,18 +159,6 @@ def _graph_of(node: ir.Node) -> ir.Graph:
     graph = node.graph
     assert isinstance(graph, ir.Graph), "the node lies in a graph"
     return graph
-
-
-def _names(model: ir.Model) -> set[str]:
-    """The names of all nodes and values."""
-    names: set[str | None] = set()
-    for graph in model.graphs():
-        names.update(value.name for value in graph.inputs)
-        names.update(graph.initializers)
-        for node in graph:
-            names.add(node.name)
-            names.update(value.name for value in node.outputs)
-    return {name for name in names if name}
 
 
 def _detach(body: ir.Graph) -> None:
