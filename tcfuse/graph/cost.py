@@ -222,32 +222,33 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
 
     No output element of a contraction of two operands depends on more than all of the larger.
     """
-    counts = [1 if v is None else elements(v, sizes) for v in node.inputs]
+    inputs = (*node.inputs, *[None] * 4)  # a malformed node may lack some
+    counts = [1 if v is None else elements(v, sizes) for v in inputs]
     made = max((elements(v, sizes) for v in node.outputs), default=0)
     if node.op_type in PRODUCTS:
         rows_last = bool(node.attributes.get_int("transA", 0))
-        return made * _length(node.inputs[0], -2 if rows_last else -1, sizes)
+        return made * _length(inputs[0], -2 if rows_last else -1, sizes)
     if node.op_type in FILTERS:
         filters = FILTERS[node.op_type]
-        return made * counts[filters] // max(_length(node.inputs[filters], 0, sizes), 1)
+        return made * counts[filters] // max(_length(inputs[filters], 0, sizes), 1)
     match node.op_type:
         case "Gemm" | "FusedGemm":
             return made * counts[0] // max(_length(node.outputs[0], 0, sizes), 1)
         case "ConvTranspose":
-            return counts[0] * counts[1] // max(_length(node.inputs[1], 0, sizes), 1)
+            return counts[0] * counts[1] // max(_length(inputs[1], 0, sizes), 1)
         case "Einsum":
             return math.prod(counts)
         case "Attention" | "FlexAttention" | "MultiHeadAttention":
-            keys = _length(node.inputs[1], -2, sizes) + _past_length(node, sizes)
+            keys = _length(inputs[1], -2, sizes) + _past_length(node, sizes)
             return 2 * elements(node.outputs[0], sizes) * keys
         case "RNN" | "GRU" | "LSTM":
-            points = counts[0] // max(_length(node.inputs[0], -1, sizes), 1)
+            points = counts[0] // max(_length(inputs[0], -1, sizes), 1)
             return points * (counts[1] + counts[2])
         case "CausalConvWithState":
-            return counts[0] * _length(node.inputs[1], -1, sizes)
+            return counts[0] * _length(inputs[1], -1, sizes)
         case "LinearAttention":  # each key is decayed, corrected, added to and read
             heads = max(1, node.attributes.get_int("kv_num_heads", 1))
-            return 3 * counts[2] * max(1, _length(node.inputs[1], -1, sizes) // heads)
+            return 3 * counts[2] * max(1, _length(inputs[1], -1, sizes) // heads)
         case _:
             return made * max(counts, default=1)
 

@@ -467,3 +467,11 @@ def test_a_pad_is_left_only_where_its_convolution_can_take_it(auto_pad, pads):
     loaded = load_model(proto)
     (group,) = fuse(loaded.graph, loaded.opset_imports).groups
     assert str(group).split() == ["Sin", "Mul", *pads]
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose", "Gemm", "MatMul", "QLinearConv"])
+def test_a_contraction_without_its_inputs_does_not_break_planning(op_type):
+    found = plan(
+        f"b = {op_type}(x) y = Relu(x)", inputs="float[2, 2] x", outputs="float[2, 2] y"
+    )
+    assert found.groups or found.rejections
