@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,17 +32,19 @@ def fed(value: Any, type_: onnx.TypeProto) -> Any:
     array = np.asarray(value)
     if array.dtype.char in _OWN:
         return np.ascontiguousarray(array).reshape(array.shape)
-    return _constant(numpy_helper.from_array(array, "value"))
+    return _constant(numpy_helper.from_array(array, "value").SerializeToString())[0]
 
 
-def _constant(tensor: TensorProto) -> Any:
-    """A tensor as ONNX Runtime's own value."""
+@cache
+def _constant(data: bytes) -> tuple[Any, Session]:
+    """A serialized tensor as ONNX Runtime's own value, and the session whose memory that is."""
+    tensor = TensorProto.FromString(data)
     value = helper.make_tensor_value_info("value", tensor.data_type, list(tensor.dims))
     graph = helper.make_graph([], "constant", [], [value], [tensor])
     opset = helper.make_opsetid("", onnx.defs.onnx_opset_version())
     model = helper.make_model(graph, opset_imports=[opset], ir_version=onnx.IR_VERSION)
     session = runtime().InferenceSession(model.SerializeToString())
-    return session.run_with_ort_values(None, {})[0]
+    return session.run_with_ort_values(None, {})[0], session
 
 
 def answers(session: Session, feeds: Mapping[str, Any]) -> list[Any]:
