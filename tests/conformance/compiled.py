@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import onnx
@@ -87,6 +87,25 @@ class Ready:
     model: bytes
     runs: tuple[tuple[dict[str, np.ndarray], dict[str, np.ndarray]], ...]
     rounds: bool
+
+    @property
+    def kernels(self) -> tuple[KernelSource, ...]:
+        """Everything that must be in the library."""
+        return (self.kernel,)
+
+    def answer(self, library: Path) -> str:
+        """See ``run_ready``."""
+        return run_ready(self, library)
+
+
+class Runnable(Protocol):
+    """A model and the kernels it needs."""
+
+    name: str
+    kernels: tuple[KernelSource, ...]
+
+    def answer(self, library: Path) -> str:
+        """``equal``, what is wrong, or why it is ``left: ...``."""
 
 
 @dataclass
@@ -315,14 +334,14 @@ def merged(kernels: Sequence[KernelSource], level: Level, number: int) -> Unit:
     return Unit(f"batch{number}.cpp", text, level)
 
 
-def run_batch(batch: Sequence[Ready], outcome: Outcome, toolchain: Toolchain) -> None:
+def run_batch(batch: Sequence[Runnable], outcome: Outcome, toolchain: Toolchain) -> None:
     """Build and run cases; where they do not build together, one by one."""
     if not batch:
         return
     with tempfile.TemporaryDirectory(prefix="tcfuse-conformance-") as name:
         library = Path(name) / "kernels.so"
         try:
-            build([item.kernel for item in batch], library, toolchain)
+            build([kernel for item in batch for kernel in item.kernels], library, toolchain)
         except ToolchainError as error:
             if len(batch) == 1:
                 outcome.failed[batch[0].name] = f"does not compile: {error}"
@@ -334,7 +353,7 @@ def run_batch(batch: Sequence[Ready], outcome: Outcome, toolchain: Toolchain) ->
         run_apart(batch, library, outcome)
 
 
-def run_apart(batch: Sequence[Ready], library: Path, outcome: Outcome) -> None:
+def run_apart(batch: Sequence[Runnable], library: Path, outcome: Outcome) -> None:
     """Run cases in another process, in a new one after each crash."""
     waiting = list(batch)
     while waiting:
@@ -351,6 +370,8 @@ def run_apart(batch: Sequence[Ready], library: Path, outcome: Outcome) -> None:
         for name, _, text in answers:
             if text == "equal":
                 outcome.equal.append(name)
+            elif text.startswith("left: "):
+                outcome.refused[name] = text
             else:
                 outcome.failed[name] = text
         waiting = waiting[len(answers) :]
@@ -364,7 +385,7 @@ def run_job(path: Path) -> None:
     library, batch = pickle.loads(path.read_bytes())
     for item in batch:
         try:
-            answer = run_ready(item, Path(library))
+            answer = item.answer(Path(library))
         except Exception as error:  # reported, so that the next case runs
             answer = f"{type(error).__name__}: {error}"
         print(f"{item.name}\t{' '.join(answer.split())[:600]}", flush=True)  # noqa: T201
