@@ -152,7 +152,7 @@ def factor(call: OpCall, name: str) -> str:
         UnsupportedError: Integers are multiplied by a fraction.
     """
     value = np.float32(call.attributes.get(name, 1.0))
-    if value == np.trunc(value):
+    if np.isfinite(value) and value == np.trunc(value):
         return number(int(value))
     if not needed(call, 0).dtype.is_float:
         raise UnsupportedError(f"{call.op_type} of integers with {name} {value}")

@@ -35,7 +35,7 @@ from tcfuse.types import TensorType
 @onnx_op("InstanceNormalization", since=6, kind=Kind.REDUCTION)
 def instance_normalization(call: OpCall) -> str:
     """Each channel of each image normalised, then scaled and shifted by channel."""
-    x, scale, bias = needed(call, 0), needed(call, 1), needed(call, 2)
+    x, scale, bias = affine_inputs(call)
     rows = rows_of(call, x, range(2, x.rank))
     value = rows.at_point("X")
     channel = rows.point[1][0]
@@ -54,6 +54,20 @@ def instance_normalization(call: OpCall) -> str:
     return definition(call, params, {"Y": only_output(call)}, body)
 
 
+def affine_inputs(call: OpCall) -> tuple[TensorType, TensorType, TensorType]:
+    """The types of images with channels, and of the factor and the summand of each.
+
+    Raises:
+        UnsupportedError: They are no such.
+    """
+    x, scale, bias = needed(call, 0), needed(call, 1), needed(call, 2)
+    if x.rank < 2 or scale.rank != 1 or bias.rank != 1:
+        raise UnsupportedError(
+            f"{call.op_type} of ranks {x.rank}, {scale.rank} and {bias.rank}"
+        )
+    return x, scale, bias
+
+
 @onnx_op("GroupNormalization", since=21, kind=Kind.REDUCTION)
 def group_normalization_21(call: OpCall) -> str:
     """Groups of channels normalised, then scaled and shifted by channel."""
@@ -69,9 +83,9 @@ def group_normalization_18(call: OpCall) -> str:
 
 def group_normalization(call: OpCall, *, by_group: bool) -> str:
     """Groups of channels normalised, then scaled and shifted."""
-    x, scale, bias = needed(call, 0), needed(call, 1), needed(call, 2)
+    x, scale, bias = affine_inputs(call)
     groups, channels = int(call.attributes["num_groups"]), x.shape[1]
-    if not isinstance(channels, int) or channels % groups:
+    if groups < 1 or not isinstance(channels, int) or channels % groups:
         raise UnsupportedError(f"{channels} channels in {groups} groups")
     members = channels // groups
     # Rows of the input seen with its channels split into groups and their members.

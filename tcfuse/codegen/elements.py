@@ -18,8 +18,17 @@ def offset_of(tensor: Tensor, subscripts: tuple[Polynomial, ...]) -> Polynomial:
     return total
 
 
-def read(tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
-    """The element at an offset that is known to lie inside the tensor."""
+def read(
+    tensor: Tensor, offset: Polynomial, lane: LaneLoop | None, *, computed: bool = False
+) -> Value:
+    """The element at an offset that is known to lie inside the tensor.
+
+    Args:
+        tensor: What is read.
+        offset: Where.
+        lane: The lanes loop, if there is one.
+        computed: The offset mentions what the innermost loop computes.
+    """
     held = tensor.dtype
     if tensor.register:
         return Value(tensor.name, held, tensor.lanes and lane is not None)
@@ -35,7 +44,7 @@ def read(tensor: Tensor, offset: Polynomial, lane: LaneLoop | None) -> Value:
         text = f"tcf::load<{raw}, {width}>({at})"
     elif stride.number == 1:
         text = f"tcf::load_first<{raw}, {width}>({at}, {lane.partial}, {raw}(0))"
-    elif lane.squares is not None and _fills_squares(tensor, offset, lane.squares):
+    elif lane.squares and not computed and _fills_squares(tensor, offset, lane.squares):
         text = _from_square(tensor, at, stride, lane.squares)
     elif lane.partial is None:
         text = f"tcf::load_strided<{raw}, {width}>({at}, {stride})"

@@ -229,7 +229,7 @@ class Evaluation:
                 inside = _scalar_inside(name, subscript)
                 lines.add(f"if (!({inside})) {{ *fault = 1; return; }}")
             affine = affine + Polynomial.factor(hoisted[key]) * subscript.stride
-        return read(tensor, affine, self.lane)
+        return read(tensor, affine, self.lane, computed=lines is self.lines)
 
     def _looked_up(
         self,

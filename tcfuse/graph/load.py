@@ -24,6 +24,7 @@ from tcfuse.graph.folding import Folder
 from tcfuse.graph.previews import write_out_previews
 from tcfuse.graph.quantized import own_dequantizers
 from tcfuse.graph.shapes import infer_shapes
+from tcfuse.graph.signatures import check_signatures
 from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
 
@@ -52,6 +53,7 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
             path = Path(source)
             name, folder, proto = str(path), path.parent.absolute(), _read(path)
         model = _deserialized(proto, name)
+    check_signatures(model, name)
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)

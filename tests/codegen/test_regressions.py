@@ -73,3 +73,16 @@ def test_gelu_by_tanh_vanishes_far_below_zero():
         }""",
         [np.array([-9.1, -10, -100, -1e4, -1e30, 9.1, 30, np.inf, -np.inf], np.float32)],
     )
+
+
+def test_transpose_in_registers_does_not_use_an_index_before_it_is_computed():
+    check(
+        """graph (float[1, M, 1, N, 3, 2, 1] x, float[N, 3, 2, 1] y) => (o)
+        <int64[7] repeats = {1, 1, 1, 1, 2, 1, 1}> {
+          a = Min(x, y, x)
+          b = Tile(a, repeats)
+          o = Softsign(b)
+        }""",
+        [values(1, 20, 1, 3, 3, 2, 1), values(3, 3, 2, 1)],
+        [values(1, 5, 1, 17, 3, 2, 1), values(17, 3, 2, 1)],
+    )
