@@ -32,6 +32,9 @@ from tcfuse.opdef import Kind, OpCall, onnx_op
 from tcfuse.types import DType, Size, TensorType
 
 CUBIC = Filter(-0.75, Fraction(1), excludes=False)
+FAR = 4
+"""Elements from a border from which all places are alike: infinity is not subtracted there."""
+
 MODES = {"bilinear": "linear", "bicubic": "cubic"}
 """The names that GridSample's modes had before opset 20."""
 
@@ -81,10 +84,14 @@ class Sampled:
     aligned: bool
 
     def place(self, grid: str) -> str:
-        """The place in units of elements."""
+        """The place in units of elements, at most ``FAR`` outside of what has any influence."""
         if self.aligned:
-            return f"({grid} + 1) / 2 * ({minus(str(self.size), 1)})"
-        return f"(({grid} + 1) * ({self.size}) - 1) / 2"
+            place = f"({grid} + 1) / 2 * ({minus(str(self.size), 1)})"
+        else:
+            place = f"(({grid} + 1) * ({self.size}) - 1) / 2"
+        if self.padding == "reflection":
+            return place
+        return f"min(max({place}, {-FAR}), {total([self.size, FAR])})"
 
     def subscript(self, element: str) -> str:
         """Where an element is read that may lie outside.

@@ -7,6 +7,7 @@ import onnx
 import pytest
 
 from tcfuse.errors import UnsupportedError
+from tcfuse.types import DType, TensorType
 from tests.conformance.compiled import fuse_everything
 from tests.op_library.test_against_onnxruntime import compare, data, whole
 
@@ -28,6 +29,15 @@ def test_grids(run, mode, padding, aligned):
     if mode != "cubic":
         x, grid = data(2, 3, 3, 4, 5), 1.5 * data(2, 2, 3, 4, 3)
         compare(run, "GridSample", 20, [x, grid], attributes)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_places_that_overflow_are_outside(run, mode):
+    grid = np.full((1, 1, 2, 2), 3e38, np.float32)
+    grid[..., 1, :] = -np.inf
+    y = TensorType(DType.FLOAT32, (1, 2, 1, 2))
+    x = [data(1, 2, 3, 4), grid]
+    assert not np.any(run("GridSample", x, [y], {"mode": mode}, opset=20)[0])
 
 
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
