@@ -14,7 +14,13 @@ from tcfuse.targets.ptx import Ptx
 from tcfuse.targets.ptx_version import needed
 from tests.codegen.test_device import ARITIES
 from tests.codegen.test_mathlib import TYPES
-from tests.codegen.test_mathlib_lanes import ARITHMETIC, COMPARISONS, INTEGERS, REDUCTIONS
+from tests.codegen.test_mathlib_lanes import (
+    ARITHMETIC,
+    CODES,
+    COMPARISONS,
+    INTEGERS,
+    REDUCTIONS,
+)
 
 pytestmark = pytest.mark.cuda_build
 
@@ -67,7 +73,13 @@ def everything() -> str:
         for to in ("uint8_t", "int32_t", "uint32_t", "int64_t", "uint64_t", "float"):
             body = f"tcf::store<2>(y + 2 * i, tcf::convert<{to}>({a}));"
             text += kernel(f"convert_{t}_{to}", f"{t} {to}", body)
-    return text
+    for name in CODES:
+        decoded = f"tcf::from_code<tcf::{name}>(tcf::load<uint8_t, 2>(a + 2 * i))"
+        body = f"tcf::store<2>(y + 2 * i, tcf::to_code<tcf::{name}>({decoded}));"
+        text += kernel(f"code_{name}", "uint8_t uint8_t", body)
+    wrapped = "tcf::wrapped<4, true>(tcf::load<int32_t, 2>(a + 2 * i))"
+    body = f"tcf::store<2>(y + 2 * i, tcf::reinterpret<float>({wrapped}));"
+    return text + kernel("wrapped", "int32_t float", body)
 
 
 def team(size: int) -> str:
