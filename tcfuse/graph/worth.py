@@ -151,7 +151,7 @@ class Pruner:
         return next((v for rule in rules if not (v := rule(self, nodes))), ALLOWED)
 
 
-COPIES_BOTH = frozenset({"Concat", "Expand", "Pad", "ScatterElements", "ScatterND", "Tile"})
+COPIES_BOTH = frozenset({"Concat", "Expand", "Pad", "Tile"})
 """Movements whose result may have little to do with the region's share of it."""
 
 
