@@ -36,7 +36,7 @@ import onnx_ir as ir
 import tcfuse
 from tcfuse.commands.bench import measure
 from tcfuse.graph.fallback import DOMAIN
-from tcfuse.graph.legality import constant_nodes
+from tcfuse.graph.legality import constant_nodes, is_fixed
 from tcfuse.graph.rewrite import NODES_KEY
 from tcfuse.ort.arrays import run
 from tcfuse.ort.inference import runtime
@@ -114,7 +114,9 @@ class Correspondence:
         self.nodes = {str(node.name): node for node in original}
         self.values = {str(v.name): v for node in original for v in node.outputs}
         self.inputs = {str(v.name) for v in original.inputs}
-        self.constants = constant_nodes(original)
+        self.constants = constant_nodes(original) | {
+            node for node in original if all(v is None or is_fixed(v) for v in node.inputs)
+        }
         self.optimized = {str(node.name): node for node in optimized}
         self.known = {v: name for node in optimized for v, name in self._named_after(node)}
         self._sides: dict[tuple[ir.Value, bool], frozenset[str]] = {}
