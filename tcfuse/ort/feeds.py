@@ -33,11 +33,6 @@ class Feed:
     arrays: tuple[np.ndarray, ...]
     sizes: Mapping[str, int]
 
-    @property
-    def trivial(self) -> bool:
-        """Whether there is nothing in it that could come out wrong."""
-        return any(array.size == 0 for array in self.arrays)
-
 
 def feeds(
     interface: Interface,

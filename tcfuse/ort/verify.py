@@ -158,7 +158,7 @@ def _over_feeds(
                 return Verification(problem, found.error, found.original_error, runs)
             key = (k, feed.fill)
             worst[key] = worst[key].worst(found) if key in worst else found
-        runs, telling = runs + 1, telling + (not feed.trivial)
+        runs, telling = runs + 1, telling + _tells(subject.interface, feed)
     if telling == 0:
         return Verification(f"{NOT_RUN}: {skipped or 'no sizes fit'}", 0.0, 0.0, 0)
     for (k, fill), found in worst.items():
@@ -169,6 +169,12 @@ def _over_feeds(
     ours_worst = max((found.error for found in normal), default=0.0)
     theirs_worst = max((found.original_error for found in normal), default=0.0)
     return Verification("", ours_worst, theirs_worst, runs)
+
+
+def _tells(interface: Interface, feed: Feed) -> bool:
+    """Whether something could come out wrong: no input is empty that need not be."""
+    pairs = zip(interface.inputs, feed.arrays, strict=True)
+    return not any(array.size == 0 and 0 not in port.type.shape for port, array in pairs)
 
 
 def exact_outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcfuse.pipeline import optimize
 from tests.conformance import compiled, emulated
 from tests.end_to_end.graphs import Graph, graph, wrong
 
@@ -70,3 +71,9 @@ def test_a_size_that_is_zero_only_when_the_model_runs():
     ]
     assert len(named) > 5
     assert wrong(named, compiled.run_cases) == {}
+
+
+def test_kernels_of_nothing_are_verified():
+    model = graph("two outputs", OF_NOTHING["one output of two"]).model
+    regions = optimize(model, gate=False).report.regions
+    assert [(region.kept, region.reason) for region in regions] == [(True, "")]
