@@ -50,7 +50,7 @@ from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.compose import Composed, compose
 from tcfuse.tc.sema import check
 from tests.conformance.choice import add_choice, chosen
-from tests.conformance.node_cases import agree, array_of, cases, type_of
+from tests.conformance.node_cases import ROUNDING, agree, array_of, cases, type_of
 
 T = TypeVar("T")
 FOLDED = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")
@@ -60,7 +60,6 @@ DECIDING = {
     "Scan": 0,
     "FlexAttention": 0,
 }  # what bodies run for: the first inputs say how often they do
-ROUNDING = ("Round", "QuantizeLinear")
 BATCH = 60
 UNITS = 4  # translation units of a batch's kernels
 OUTSIDE = (

@@ -22,6 +22,9 @@ DECIMALS = {
 }
 """Cases whose numbers somebody wrote down with so many decimals, inputs and outputs."""
 
+ROUNDING = ("Round", "QuantizeLinear")
+"""Operators whose integers are rounded floats."""
+
 
 def tolerance(dtype: DType, *, rounds: bool) -> dict[str, float]:
     """How far a result may be from ONNX's, which was computed in the case's own precision.

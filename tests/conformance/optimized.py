@@ -32,13 +32,12 @@ from tcfuse.ort.verify import NOT_RUN
 from tcfuse.pipeline import optimize
 from tcfuse.result import Result
 from tests.conformance.choice import add_choice, chosen
-from tests.conformance.node_cases import agree, cases
+from tests.conformance.node_cases import ROUNDING, agree, cases
 from tests.conformance.ort_values import answers, fed, leaves
 
 CHUNK = 100
 BYTES = 12 << 30  # of address space a worker may take
 SECONDS = 300.0  # a case may take, on a busy machine
-ROUNDING = ("Round", "QuantizeLinear")
 
 GOOD = {
     "fused": "equal, with kernels in it",
