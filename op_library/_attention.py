@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from op_library._heads import Heads, joined, shared_head
+from op_library._heads import Heads, shared_head, side_by_side
 from op_library._rows import Rows
 from op_library._statistics import converted
-from op_library._text import at, names, number, require_equal, statement
+from op_library._text import Loops, at, names, number, require_equal, statement
 from tcfuse.errors import UnsupportedError
 from tcfuse.opdef import OpCall
 from tcfuse.types import DType, Size, TensorType
@@ -78,23 +78,21 @@ class Attended:
 
     def weighted(self, name: str, type_: TensorType) -> list[str]:
         """Statements that compute the output: the values, weighted and summed."""
-        over = (*self.scores.kept, ("c", self.values.width))
-        inner = self.scores.reduced
+        (b, h, q), c = self.scores.kept, ("c", self.values.width)
         weight = self.scores.at_point("Weight")
         value = f"{weight} * {self.values.at('b', self.shared, 't', 'c')}"
         wide = self.precision is DType.FLOAT64
+        over = (b, h, q, c) if type_.rank == 4 else (b, q, h, c)
         if type_.rank == 4 and not (wide and type_.dtype is not DType.FLOAT64):
-            return [statement(name, over, value, assign="+=!", reduce=inner)]
-        queries = self.queries
-        mean = Heads("Mean", queries.batch, queries.heads, queries.steps, self.values.width)
-        if type_.rank == 4:
-            point, read = over, at("Mean", names(over))
-        else:
-            point, read = joined(mean, type_, "bqc")
+            return [statement(name, over, value, assign="+=!", reduce=self.scores.reduced)]
+        point: Loops = over
+        read = at("Mean", names(over))
+        if type_.rank == 3:
+            point, read = side_by_side("Mean", type_, self.values.width, "bqc")
         if wide:
             read = converted(read, self.precision, type_.dtype)
         return [
-            statement("Mean", over, value, assign="+=!", reduce=inner),
+            statement("Mean", over, value, assign="+=!", reduce=self.scores.reduced),
             statement(name, point, read),
         ]
 

@@ -112,17 +112,15 @@ def behind(name: str, past: Heads, new: Heads) -> tuple[Heads, str]:
     return whole, statement(name, point, value)
 
 
-def joined(apart: Heads, type_: TensorType, indices: str) -> tuple[Loops, str]:
-    """The loops of a tensor with its heads side by side, and heads kept apart read there.
+def side_by_side(name: str, type_: TensorType, width: Size, indices: str) -> tuple[Loops, str]:
+    """The loops of a tensor with its heads side by side, and what it is another shape of.
 
     Args:
-        apart: The heads.
-        type_: The type of the tensor.
+        name: A tensor of batch, steps, heads and width, which is read.
+        type_: The type of the tensor with the heads side by side.
+        width: The width of a head.
         indices: Names for batch, step and column.
     """
     batch, step, column = tuple(indices)
     point = tuple(zip(indices, type_.shape, strict=True))
-    if apart.heads == 1:
-        return point, apart.at(batch, "0", step, column)
-    head, channel = f"{column} / {apart.width}", f"{column} % {apart.width}"
-    return point, apart.at(batch, head, step, channel)
+    return point, at(name, (batch, step, f"{column} / {width}", f"{column} % {width}"))

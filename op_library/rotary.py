@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from op_library._heads import Heads, heads_of, joined
+from op_library._heads import Heads, heads_of, side_by_side
 from op_library._text import (
     at,
     definition,
@@ -124,8 +124,14 @@ def rotation(
     apart = Heads("Rotated", heads.batch, heads.heads, heads.steps, heads.width)
     if not heads.packed:
         return definition(call, params, {"Y": y}, [statement("Y", apart.loops("bhsd"), value)])
-    point, source = joined(apart, y, "bsc")
-    body = [statement("Rotated", apart.loops("bhsd"), value), statement("Y", point, source)]
+    # In the order of the result, of which it is another shape.
+    b, h, s, d = apart.loops("bhsd")
+    point, source = side_by_side("Rotated", y, width, "bsc")
+    value = f"{y.dtype.tc}({value})" if y.dtype.is_half else value
+    body = [
+        statement("Rotated", (b, s, h, d), value),
+        statement("Y", point, source),
+    ]
     return definition(call, params, {"Y": y}, body)
 
 

@@ -17,6 +17,7 @@ from tcfuse.tc.ast import Access, Comprehension, Expr
 from tcfuse.tc.draft import Draft, View
 from tcfuse.tc.lower import Lowered, attributes_of, digest, lower, small_constant
 from tcfuse.tc.pool import Pool
+from tcfuse.tc.reshapes import reshapes
 from tcfuse.tc.simplify import literal
 from tcfuse.tc.sizes import Sizes
 from tcfuse.types import DType, TensorType
@@ -121,7 +122,7 @@ class _Builder:
         given = [
             v for k, v in enumerate(node.inputs) if v is not None and k not in definition.static
         ]
-        self._instantiate(lowered, given, [name for name in outputs if name], node)
+        self._instantiate(lowered, given, [name for name in outputs if name], position)
 
     def _call(self, node: ir.Node, definition: OpDef, opset: int) -> OpCall:
         return OpCall(
@@ -179,9 +180,10 @@ class _Builder:
         return self.literals[value]
 
     def _instantiate(
-        self, lowered: Lowered, given: list[ir.Value], made: list[str], node: ir.Node
+        self, lowered: Lowered, given: list[ir.Value], made: list[str], position: int
     ) -> None:
         """Append the statements of a node with the names of this group."""
+        node = self.group.nodes[position]
         if len(given) != len(lowered.inputs) or len(made) != len(lowered.outputs):
             raise ComposeError(f"the definition of {node.op_type} has another signature", node)
         literals: dict[str, Expr] = {}
@@ -203,7 +205,11 @@ class _Builder:
             known = literals.get(expr.tensor)
             return known or Access(names[expr.tensor], expr.subscripts)
 
-        for s in lowered.body:
+        reshaped = reshapes(lowered.body, lowered.tensors, lowered.inputs)
+        for k, s in enumerate(lowered.body):
+            if k in reshaped:
+                self.views.append(View(names[reshaped[k]], names[s.tensor], position))
+                continue
             expr = self.pool.rewrite(s.value, rule, {})
             self.body.append(replace(s, tensor=names[s.tensor], value=expr, span=None))
 
