@@ -6,11 +6,13 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.conformance import random_cuda_graphs
 from tests.conformance.graph_cases import difference
 from tests.conformance.graph_values import tolerance
 from tests.conformance.random_graphs import random_cases, random_graphs, run_cases
 
 COUNT, SEED, SIZE = 50, 0, 8
+EMULATED = 8
 
 
 @pytest.mark.compiler
@@ -22,6 +24,14 @@ def test_random_graphs_equal_the_reference(capsys):
         print(f"\n{outcome.summary()}")  # noqa: T201 - the counts are this test's result
     assert not outcome.failed
     assert len(outcome.equal) >= COUNT * 3 // 4
+
+
+@pytest.mark.compiler
+@pytest.mark.timeout(600)
+def test_random_graphs_as_cuda_equal_the_reference():
+    outcome = random_cuda_graphs.run_cases(random_cases(EMULATED, SEED + 7, SIZE))
+    assert not outcome.failed
+    assert len(outcome.equal) >= EMULATED // 2
 
 
 def test_a_seed_gives_the_same_graphs_again():
