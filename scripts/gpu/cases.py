@@ -22,7 +22,7 @@ def all_cases() -> dict[str, Any]:
     """Every case of ONNX for a single operator, by name."""
     from tests.conformance.node_cases import cases
 
-    return {case.name: case for case in cases([])}
+    return {case.name: case for case in cases()}
 
 
 def names(settings: Settings) -> list[str]:

@@ -32,9 +32,12 @@ def {name}({{x}} X) -> (Y) {{
 '''
 
 HEADER = ("operator", "opsets", "kind", "element types", "cases passed")
+_NUMBERS = [d for d in DType if d is not DType.BOOL]
 GROUPS: Mapping[str, Sequence[DType]] = {
-    "floats": [d for d in DType if d.is_float and d.bytes > 1],
-    "ints": [d for d in DType if not d.is_float and d is not DType.BOOL],
+    "floats": [d for d in _NUMBERS if d.is_float and d.bits > 8],
+    "ints": [d for d in _NUMBERS if not d.is_float and d.bits >= 8],
+    "small floats": [d for d in _NUMBERS if d.is_float and d.bits <= 8],
+    "small ints": [d for d in _NUMBERS if not d.is_float and d.bits < 8],
 }
 """Words for element types that mostly come together."""
 
@@ -42,12 +45,15 @@ ABOUT = """\
 # Operators
 
 What a kernel can hold; `tcfuse ops` prints the same table. *Opsets* are those that a definition
-holds for. *Element types* are those of the first input that it was seen to take
-({legend}).
+holds for. *Element types* are those of the first input that it was seen to take.
 *Cases passed* are ONNX's own node cases that consist of this operator alone and ran inside one
 kernel with the expected answer, of all such cases. Of all {total} cases of onnx {onnx}, also
 those of several nodes and those that no kernel can hold, {equal} did. `tcfuse explain` tells
 why a node of a model was left to ONNX Runtime.
+
+Groups of element types:
+
+{legend}
 
 """
 
@@ -68,7 +74,7 @@ def run(new: str | None, *, markdown: bool = False) -> int:
 def page() -> str:
     """``docs/operators.md``."""
     recorded = _recorded()
-    legend = "; ".join(f"{k}: {', '.join(d.tc for d in v)}" for k, v in GROUPS.items())
+    legend = "\n".join(f"* {k}: {', '.join(d.tc for d in v)}" for k, v in GROUPS.items())
     lines = [_line(HEADER), _line(["---"] * len(HEADER))]
     lines += [_line(row) for row in rows(recorded["operators"])]
     return ABOUT.format(legend=legend, **recorded) + "\n".join(lines) + "\n"
@@ -111,7 +117,7 @@ def _types(names: Iterable[str]) -> str:
         if all(d.tc in left for d in group):
             words.append(word)
             left = [name for name in left if name not in {d.tc for d in group}]
-    return " ".join([*words, *left])
+    return ", ".join([*words, *left])
 
 
 def _line(cells: Sequence[str]) -> str:
