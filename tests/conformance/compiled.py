@@ -67,7 +67,7 @@ OUTSIDE = (
     "no element type",
     "is not a tensor",
     "not a model",
-    "has opset 1;",
+    "has opset 1,",
 )
 """Reasons that put a case outside what the operator library defines."""
 

@@ -90,7 +90,7 @@ def test_gather_of_even_steps_is_affine(lower, indices, size, read):
         ("Tile", ["float(N)", "int64(1)"], ["float(2*N)"], {}, "dimension of size N"),
         (
             "GroupNormalization",
-            ["float(N, C)"] * 3,
+            ["float(N, C)", "float(C)", "float(C)"],
             ["float(N, C)"],
             {"num_groups": 2},
             "C channels",
