@@ -293,6 +293,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="list the N nodes outside of kernels that take longest",
     )
     given = parser.parse_args(arguments)
+    if missing := [str(path) for path in given.models if not path.is_file()]:
+        parser.error(f"no such model: {', '.join(missing)}")
     write = sys.stdout.write
     write(f"| {' | '.join(HEADER)} |\n|{'---|' * len(HEADER)}\n")
     for path in given.models:

@@ -21,7 +21,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tcfuse.graph import shapes
 from tcfuse.graph.constants import constant_tensor, renamed
-from tcfuse.graph.regions import names_of
+from tcfuse.graph.names import names_of, unused_name
 from tcfuse.graph.settling import settled
 from tcfuse.types import DType
 
@@ -106,12 +106,7 @@ class Folder:
         """``name``, or with a number behind it, so that nothing else has it."""
         if not self._names:
             self._names = names_of(self._model)
-        number, free = 1, name
-        while free in self._names:
-            number += 1
-            free = f"{name}_{number}"
-        self._names.add(free)
-        return free
+        return unused_name(name, self._names)
 
     def _evaluate(self, node: ir.Node) -> list[np.ndarray] | None:
         """The results of a node all of whose inputs are constants."""

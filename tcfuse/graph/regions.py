@@ -62,18 +62,6 @@ def bodies(node: ir.Node) -> tuple[ir.Graph, ...]:
     return tuple(found)
 
 
-def names_of(model: ir.Model) -> set[str]:
-    """The names of all nodes and values."""
-    names: set[str | None] = set()
-    for graph in model.graphs():
-        names.update(value.name for value in graph.inputs)
-        names.update(graph.initializers)
-        for node in graph:
-            names.add(node.name)
-            names.update(value.name for value in node.outputs)
-    return {name for name in names if name}
-
-
 def topological(dag: nx.DiGraph) -> list[ir.Node]:
     """The nodes in a topological order, as close to the given order as there is one."""
     given = {node: k for k, node in enumerate(dag)}

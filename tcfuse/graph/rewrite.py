@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from tcfuse.graph.fallback import DOMAIN, body_digest, build_function
+from tcfuse.graph.names import unused_name
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.regions import bodies, read_values
 
@@ -74,7 +75,7 @@ def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
         copy.functions[function.identifier()] = function
         copy.graph.opset_imports.setdefault(first.domain, 1)
     positions = {node: k for k, node in enumerate(nodes.values())}
-    names = {node.name for node in positions}
+    names = {node.name or "" for node in positions}
     changed: dict[ir.Graph, None] = {}
     for replacement in replacements:
         graph = _replace(replacement, values, nodes, positions, names)
@@ -122,7 +123,7 @@ def _replace(
     values: dict[ir.Value, ir.Value],
     nodes: dict[ir.Node, ir.Node],
     positions: dict[ir.Node, int],
-    names: set[str | None],
+    names: set[str],
 ) -> ir.Graph:
     """Put the fused node in the place of its region's last node; the graph it was done in."""
     members = [nodes[node] for node in replacement.group.nodes]
@@ -135,7 +136,7 @@ def _replace(
         replacement.name,
         [values[value] for value in replacement.inputs],
         outputs=[_twin(value) for value in old],
-        name=_unused(replacement.name, names),
+        name=unused_name(replacement.name, names),
         metadata_props={**replacement.metadata, NODES_KEY: provenance},
     )
     graph.insert_after(max(members, key=positions.__getitem__), fused)
@@ -157,16 +158,6 @@ def _twin(value: ir.Value) -> ir.Value:
         doc_string=value.doc_string,
         metadata_props=dict(value.metadata_props),
     )
-
-
-def _unused(name: str, names: set[str | None]) -> str:
-    """``name``, or the first of ``name_2``, ``name_3`` ... that no node has; now taken."""
-    number, free = 1, name
-    while free in names:
-        number += 1
-        free = f"{name}_{number}"
-    names.add(free)
-    return free
 
 
 def _drop_unused(values: Iterable[ir.Value]) -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import onnx_ir as ir
 
 from tcfuse.graph.constants import renamed
-from tcfuse.graph.regions import bodies, names_of
+from tcfuse.graph.names import names_of
+from tcfuse.graph.regions import bodies
 
 
 class Splicer:

@@ -40,3 +40,10 @@ def test_all_the_fusable_time_of_a_fused_model_is_inside(tmp_path: Path, capsys)
     row = capsys.readouterr().out.splitlines()[2]
     cells = dict(zip(HEADER, (cell.strip() for cell in row.split("|")[1:-1]), strict=True))
     assert (cells["kernels"], cells["inside"], cells["left"]) == ("1", "100%", "0%")
+
+
+def test_a_model_that_is_not_there_is_told_in_one_line(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["no/such.onnx"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.endswith("error: no such model: no/such.onnx\n")
