@@ -34,7 +34,7 @@ import numpy as np
 import onnx_ir as ir
 
 import tcfuse
-from tcfuse.commands.bench import measure
+from tcfuse.commands.bench import Conditions, measure
 from tcfuse.graph.fallback import DOMAIN
 from tcfuse.graph.legality import constant_nodes, is_fixed
 from tcfuse.graph.rewrite import NODES_KEY
@@ -248,7 +248,7 @@ def outcome(path: Path, runs: int, rounds: int, *, gate: bool) -> Outcome:
         times, taken = shared_times(before, original.graph), inside(result.model)
         after = profile(target, library, runs)
         contenders = ir.load(source), ir.load(target)
-        ratio, _ = measure(contenders, library, Wishes(), 1, rounds)
+        ratio, _ = measure(contenders, library, Wishes(), Conditions(rounds=rounds))
     kernels = {node.op_type for node in result.model.graph if node.domain == DOMAIN}
     left = sum(t for (_, op), t in after.times.items() if is_fusable(op) and op not in kernels)
     within = sum(time for name, time in times.items() if name in taken)

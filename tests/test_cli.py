@@ -248,6 +248,20 @@ class TestOptimize:
         assert status == 0
         assert "x:9,256" in out
 
+    def test_bench_says_under_which_conditions(
+        self, tcfuse: Callable[..., tuple[int, str, str]], source: Path
+    ):
+        out_path = source.with_name("out.onnx")
+        assert tcfuse("optimize", source, "-o", out_path, "--no-gate", "-q")[0] == 0
+        entry = "session.set_denormal_as_zero=1"
+        how = ("--rounds", 3, "--config", entry, "--disable-optimizer", "GeluFusionL2")
+        status, out, _ = tcfuse("bench", out_path, "--vs", source, *how)
+        assert status == 0
+        assert f"{entry}, the original without GeluFusionL2" in out
+        status, _, err = tcfuse("bench", out_path, "--config", "fast")
+        assert status == 2
+        assert "--config fast is not KEY=VALUE" in one_line(err)
+
     def test_a_wrong_library_is_found(
         self, tcfuse: Callable[..., tuple[int, str, str]], source: Path
     ):

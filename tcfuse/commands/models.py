@@ -59,6 +59,7 @@ def add_to(app: typer.Typer) -> None:
     epilog = examples(
         "tcfuse bench model.tcfuse.onnx",
         "tcfuse bench fast.onnx --vs model.onnx --threads 2 --dim batch=8",
+        "tcfuse bench fast.onnx --vs model.onnx --disable-optimizer SkipLayerNormFusion",
     )
     app.command(epilog=epilog)(bench)
     epilog = examples(
@@ -167,11 +168,23 @@ def bench(
     rounds: Annotated[int, typer.Option(min=3, help="Paired measurements.")] = 15,
     dim: Dim = None,
     input_shapes: InputShapes = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A session configuration entry of both."),
+    ] = None,
+    disable_optimizer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="One of ONNX Runtime's that the original does without."
+        ),
+    ] = None,
 ) -> int:
     """Time an optimized model against its original: paired, interleaved, medians."""
-    from tcfuse.commands.bench import run
+    from tcfuse.commands.bench import Conditions, parse_entries, run
 
-    return run(model, vs, threads, rounds, dim or [], input_shapes or [])
+    entries = parse_entries(config or [])
+    conditions = Conditions(threads, rounds, entries, tuple(disable_optimizer or ()))
+    return run(model, vs, conditions, dim or [], input_shapes or [])
 
 
 def show(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -52,6 +52,7 @@ def open_session(
     optimized: bool = True,
     threads: int = 1,
     settings: Mapping[str, str] | None = None,
+    without: Sequence[str] = (),
 ) -> Session:
     """A session of ``model`` on the CPU, with the kernels of ``library`` if given.
 
@@ -61,6 +62,7 @@ def open_session(
         optimized: Let ONNX Runtime optimize the graph as far as it can.
         threads: Size of its thread pool.
         settings: Session configuration entries.
+        without: Names of ONNX Runtime's optimizers that are left out.
     """
     ort = runtime()
     options = ort.SessionOptions()
@@ -76,14 +78,21 @@ def open_session(
         options.add_session_config_entry(key, value)
     if library is not None:
         options.register_custom_ops_library(str(library.resolve()))
-    return _load(ort, model, options)
+    return _load(model, options, without)
 
 
-def _load(ort: Any, model: ir.Model | Path, options: Any) -> Session:
+def _load(model: ir.Model | Path, options: Any, without: Sequence[str]) -> Session:
     """Load through memory where possible, else through files that are deleted again."""
-    providers = ["CPUExecutionProvider"]
+    ort = runtime()
+
+    def load(source: str | bytes) -> Session:
+        providers = ["CPUExecutionProvider"]
+        return ort.InferenceSession(
+            source, options, providers=providers, disabled_optimizers=list(without)
+        )
+
     if isinstance(model, Path):
-        return ort.InferenceSession(str(model), options, providers=providers)
+        return load(str(model))
     constants = [value.const_value for value in model.graph.initializers.values()]
     folders = {str(t.base_dir) for t in constants if isinstance(t, ir.ExternalTensor)}
     inside = sum(
@@ -94,12 +103,11 @@ def _load(ort: Any, model: ir.Model | Path, options: Any) -> Session:
     if inside < MOST_BYTES and len(folders) <= 1 and (not folders or _knows_folders(ort)):
         for folder in folders:  # ONNX Runtime reads the weights where they are
             options.add_session_config_entry(DATA_FOLDER, folder)
-        text = ir.to_proto(model).SerializeToString()
-        return ort.InferenceSession(text, options, providers=providers)
+        return load(ir.to_proto(model).SerializeToString())
     with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
         path = Path(folder) / "model.onnx"
         save_aside(model, path)
-        return ort.InferenceSession(str(path), options, providers=providers)
+        return load(str(path))
 
 
 def _knows_folders(ort: Any) -> bool:
