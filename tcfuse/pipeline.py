@@ -16,6 +16,7 @@ import onnx_ir as ir
 from tcfuse import debug
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
 from tcfuse.building import build_all, code_for_gpus, shared_library
+from tcfuse.calibration import calibrated
 from tcfuse.emulation import emulated
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.fusion import fuse_all
@@ -88,7 +89,7 @@ def _compile_model(
     run.progress("loading")
     model = load_model(source)
     run.progress("planning")
-    plans = fuse_all(model, conservative=run.options.gate)
+    plans = fuse_all(model, conservative=run.options.gate, machine=calibrated(run.store))
     groups = [group for plan in plans for group in plan.groups]
     tried: list[Attempt] = []
     bodies: dict[str, str] = {}
@@ -126,8 +127,8 @@ def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compi
     composed = compose(group, model.opset_imports, run.options.numerics)
     checked = check(composed.definition, sizes=composed.interface.sizes)
     named = composed.interface, f"{composed.definition.name}{suffix}"
-    kernels = compile_targets(checked, *named, run.options, run.store)
-    return Compiled(kernels, composed.inputs, composed.outputs)
+    made = compile_targets(checked, *named, run.options, run.store)
+    return Compiled(made, composed.inputs, composed.outputs)
 
 
 def _judge(
@@ -135,10 +136,9 @@ def _judge(
 ) -> Judgement:
     """Verify, then time; what is wrong or does not pay goes."""
     working = [attempt for attempt in tried if attempt.compiled is not None]
-    judgement = Judgement.of(working)
-    run.progress(f"building {len(judgement.kept)} kernels")
+    run.progress(f"building {len({attempt.name for attempt in working})} kernels")
     library, broken = build_all(working, run.options, run.store)
-    judgement = judgement.without(broken)
+    judgement = Judgement.of(working).without(broken)
     if library is None or "cpu" not in run.options.targets:
         return judgement
     trial = Trial(model, path, working, library, run.store).only(judgement.kept)

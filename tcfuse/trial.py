@@ -6,10 +6,8 @@ warm run measures nothing.
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -27,6 +25,7 @@ from tcfuse.ort.stage import GateResult, Stage
 from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
+from tcfuse.processor import processor
 from tcfuse.store import Store, key_of, tool_digest
 
 log = logging.getLogger(__name__)
@@ -113,7 +112,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
         structure(trial.model),
         [a.compiled.kernels.key for a in trial.attempts if a.compiled is not None],
         guesses,
-        machine(),
+        processor(),
         runtime().__version__,
         tool_digest(),
     )
@@ -171,14 +170,3 @@ def structure(model: ir.Model) -> str:
         ]
         parts.append(f"{node.domain}:{node.op_type} {sizes} {attributes}")
     return key_of(*parts)
-
-
-@functools.cache
-def machine() -> str:
-    """The processor's name and number of cores."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.processor() or platform.machine()}, {len(names)}"

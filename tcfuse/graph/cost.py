@@ -1,20 +1,21 @@
 """What a region costs: bytes moved, arithmetic, launches, and a time made of them.
 
 The numbers order regions and decide close calls before anything is compiled; the gate measures
-what survives.  So they need the right ratios, not the right microseconds.  The table is one
-thread of a Sapphire-Rapids-class core running ONNX Runtime 1.32.
+what survives.  So they need the right ratios, not the right microseconds.  Rates are those of a
+``graph.machine.Machine``.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 import onnx_ir as ir
 import sympy
 
+from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.shapes import dims
 from tcfuse.types import DType
@@ -59,52 +60,6 @@ OPERATIONS: Mapping[str, float] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """Measured rates of one core.
-
-    Attributes:
-        hertz: Clock while running wide vectors.
-        native_us: Fixed cost of one of ONNX Runtime's nodes.
-        fused_us: Fixed cost of a custom operator, its calls into the C API included.
-        bandwidth: (working set in bytes, bytes a microsecond), smallest first; read plus write.
-        rates: Bytes a microsecond of native kernels that stay below the bandwidth.
-    """
-
-    hertz: float = 2.4e9
-    native_us: float = 0.30
-    fused_us: float = 0.45
-    bandwidth: tuple[tuple[float, float], ...] = (
-        (1 << 20, 60e3),
-        (1 << 24, 21e3),
-        (math.inf, 12e3),
-    )
-    rates: Mapping[str, float] = field(default_factory=lambda: NATIVE_RATES)
-
-    def copy_rate(self, working_set: float) -> float:
-        """Bytes a microsecond of a plain copy of that size."""
-        return next(rate for limit, rate in self.bandwidth if working_set <= limit)
-
-
-NATIVE_RATES: Mapping[str, float] = {
-    "Add": 18e3, "And": 6e3, "BatchNormalization": 18e3, "BiasGelu": 8e3, "Cast": 21e3,
-    "Clip": 20e3, "Concat": 17e3, "Cos": 3.4e3, "DequantizeLinear": 14e3, "Div": 20e3,
-    "Elu": 3.6e3, "Equal": 2.7e3, "Erf": 13e3, "Exp": 19e3, "Expand": 16e3, "FastGelu": 7e3,
-    "Gather": 6.6e3, "GatherND": 18e3, "Gelu": 8e3, "Greater": 6e3, "GreaterOrEqual": 6e3,
-    "GroupNormalization": 5e3, "HardSigmoid": 18e3, "HardSwish": 8e3,
-    "InstanceNormalization": 9e3, "LayerNormalization": 8e3, "Less": 6e3, "LessOrEqual":
-    6e3, "Log": 3.9e3, "LogSoftmax": 9e3, "LpNormalization": 4e3, "Max": 18e3, "Min": 18e3,
-    "Mish": 0.5e3, "Mul": 18e3, "Not": 6e3, "Or": 6e3, "Pad": 12e3, "Pow": 15e3, "PRelu":
-    1.5e3, "QuantizeLinear": 15e3, "QuickGelu": 17e3, "ReduceMean": 20e3, "ReduceSum": 13e3,
-    "Relu": 42e3, "Selu": 3.5e3, "Sigmoid": 17e3, "Sin": 3.4e3, "Slice": 13e3, "Softmax":
-    9e3, "Softplus": 0.5e3, "Split": 13e3, "Sub": 22e3, "Tan": 2e3, "Tanh": 17e3,
-    "Transpose": 10e3, "Where": 2e3,
-}  # fmt: skip
-"""Bytes in and out a microsecond of ONNX Runtime's CPU kernels, as measured in whole models."""
-
-MACHINE = Machine()
-
-
-@dataclass(frozen=True, slots=True)
 class Estimate:
     """What a region moves and computes.
 
@@ -115,6 +70,7 @@ class Estimate:
         flops: Scalar operations, weighted by what they cost.
         kernels: Kernels ONNX Runtime would launch.
         native_us: Time of those kernels.
+        fused_us: Time of one kernel for the whole region.
     """
 
     bytes_in: int
@@ -123,13 +79,7 @@ class Estimate:
     flops: float
     kernels: int
     native_us: float
-
-    @property
-    def fused_us(self) -> float:
-        """Time of one kernel for the whole region."""
-        moved = self.bytes_in + self.bytes_out
-        arithmetic = self.flops / 16 / MACHINE.hertz * 1e6
-        return MACHINE.fused_us + max(moved / MACHINE.copy_rate(moved), arithmetic)
+    fused_us: float
 
     @property
     def speedup(self) -> float:
@@ -168,31 +118,40 @@ def _element_bytes(dtype: ir.DataType | None) -> int:
     return known.bytes if known else 4
 
 
-def node_us(node: ir.Node, sizes: Mapping[str, int] | None = None) -> float:
+def node_us(
+    node: ir.Node, sizes: Mapping[str, int] | None = None, machine: Machine = MACHINE
+) -> float:
     """Time of ONNX Runtime's kernel for ``node``."""
     if node.op_type in VIEWS:
-        return MACHINE.native_us
+        return machine.native_us
     moved = _read_bytes([node], sizes) + sum(n_bytes(v, sizes) for v in node.outputs)
-    rate = min(MACHINE.rates.get(node.op_type, 15e3), MACHINE.copy_rate(moved))
-    return MACHINE.native_us + moved / rate
+    return machine.native_us + moved / machine.native_rate(node.op_type, moved)
 
 
-def estimate(group: FusionGroup, sizes: Mapping[str, int] | None = None) -> Estimate:
+def estimate(
+    group: FusionGroup, sizes: Mapping[str, int] | None = None, machine: Machine = MACHINE
+) -> Estimate:
     """What ``group`` costs as it is and fused.
 
     Args:
         group: The region.
         sizes: Values of named sizes; ``DEFAULT_SIZE`` for the others.
+        machine: What runs it.
     """
     visible = set(group.outputs)
     inside = [v for node in group.nodes for v in node.outputs if v not in visible and v.uses()]
+    bytes_in = _read_bytes(group.nodes, sizes, set(group.inputs))
+    bytes_out = sum(n_bytes(v, sizes) for v in group.outputs)
+    flops = sum(_flops(node, sizes) for node in group.nodes)
+    moving = (bytes_in + bytes_out) / machine.copy_rate(bytes_in + bytes_out)
     return Estimate(
-        bytes_in=_read_bytes(group.nodes, sizes, set(group.inputs)),
-        bytes_out=sum(n_bytes(v, sizes) for v in group.outputs),
+        bytes_in=bytes_in,
+        bytes_out=bytes_out,
         bytes_between=2 * sum(n_bytes(v, sizes) for v in inside),
-        flops=sum(_flops(node, sizes) for node in group.nodes),
+        flops=flops,
         kernels=sum(node.op_type not in VIEWS for node in group.nodes),
-        native_us=sum(node_us(node, sizes) for node in group.nodes),
+        native_us=sum(node_us(node, sizes, machine) for node in group.nodes),
+        fused_us=machine.fused_us + max(moving, flops / 16 / machine.hertz * 1e6),
     )
 
 

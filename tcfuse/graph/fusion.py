@@ -16,6 +16,7 @@ from tcfuse.graph.cuts import cut_shared
 from tcfuse.graph.handover import hand_over
 from tcfuse.graph.layout import surroundings
 from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
+from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
 from tcfuse.graph.regions import bodies, grow, node_graph, topological
 from tcfuse.graph.shape_math import shape_arithmetic
@@ -25,7 +26,11 @@ __all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "halves", "s
 
 
 def fuse(
-    graph: ir.Graph, opsets: Mapping[str, int], *, conservative: bool = True
+    graph: ir.Graph,
+    opsets: Mapping[str, int],
+    *,
+    conservative: bool = True,
+    machine: Machine = MACHINE,
 ) -> FusionPlan:
     """The regions of one graph; the bodies of its control flow are plans of their own.
 
@@ -34,6 +39,7 @@ def fuse(
         opsets: What the model imports.
         conservative: Leave to ONNX Runtime what it does well: single cheap nodes, and what it
             fuses itself.  Otherwise everything that is legal and more than a copy is fused.
+        machine: What the model runs on.
     """
     dag = node_graph(graph)
     order = topological(dag)
@@ -45,7 +51,7 @@ def fuse(
         if not verdict:
             reasons[node] = verdict.reason or ""
     members = {node for node in order if node not in reasons}
-    pruner = Pruner(opsets, surroundings(order, folded), conservative)
+    pruner = Pruner(opsets, surroundings(order, folded), conservative, machine)
     regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
     kept = pruner.prune(hand_over(regions, opsets))
     reasons.update(pruner.reasons)
@@ -55,14 +61,18 @@ def fuse(
     return FusionPlan(graph, groups, rejections)
 
 
-def fuse_all(model: ir.Model, *, conservative: bool = True) -> tuple[FusionPlan, ...]:
+def fuse_all(
+    model: ir.Model, *, conservative: bool = True, machine: Machine = MACHINE
+) -> tuple[FusionPlan, ...]:
     """The plans of the main graph and of every body in it, outermost first.
 
     Bodies of the model's own functions are left out: one body serves several calls, whose
     shapes may differ.
     """
-    opsets = model.opset_imports
-    return tuple(fuse(g, opsets, conservative=conservative) for g in graphs_of(model))
+    return tuple(
+        fuse(graph, model.opset_imports, conservative=conservative, machine=machine)
+        for graph in graphs_of(model)
+    )
 
 
 def graphs_of(model: ir.Model) -> tuple[ir.Graph, ...]:

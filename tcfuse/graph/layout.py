@@ -15,15 +15,13 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import MACHINE, RESIZES, n_bytes
+from tcfuse.graph.cost import RESIZES, n_bytes
 from tcfuse.graph.legality import is_fixed
+from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.shapes import dims
 
 BLOCK = 8
 """Channels in a block (16 with AVX-512; a multiple of 16 is one of 8)."""
-
-REORDER_RATE = 20e3
-"""Bytes in and out a microsecond of a change of layout, as measured in whole models."""
 
 POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"})
 UNARY = frozenset({"BatchNormalization", "Relu", "Sigmoid", "Tanh"})
@@ -76,7 +74,9 @@ def wants_blocked(node: ir.Node, around: Surroundings) -> bool:
     )
 
 
-def reorder_us(members: Collection[ir.Node], around: Surroundings) -> tuple[float, float]:
+def reorder_us(
+    members: Collection[ir.Node], around: Surroundings, machine: Machine = MACHINE
+) -> tuple[float, float]:
     """Time of the reorders at and in a region: as ONNX Runtime runs it, and with it fused."""
     native = fused = 0.0
     blocked = around.blocked
@@ -88,7 +88,7 @@ def reorder_us(members: Collection[ir.Node], around: Surroundings) -> tuple[floa
         if value not in made and value not in blocked:
             continue
         moved = 2 * n_bytes(value)
-        cost = moved / min(REORDER_RATE, MACHINE.copy_rate(moved))
+        cost = moved / min(machine.reorder_rate, machine.copy_rate(moved))
         readers = {user for user, _ in value.uses()}
         plain = {user for user in readers if not _keeps_blocked(user, around)}
         if value in made:

@@ -20,6 +20,7 @@ from tcfuse.graph.boundary import components, group_of
 from tcfuse.graph.cost import elements, estimate, multiply_adds, n_bytes, node_us, window_reads
 from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
+from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.shapes import dims
 from tcfuse.opdef import Kind
 
@@ -71,12 +72,14 @@ class Pruner:
         around: What is known of the graph as ONNX Runtime runs it.
         conservative: Whether a region must be expected to win; otherwise it only has to leave
             alone what ONNX Runtime merges into its convolutions and matrix products.
+        machine: What the model runs on.
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
     """
 
     opsets: Mapping[str, int]
     around: Surroundings
     conservative: bool
+    machine: Machine = MACHINE
     reasons: dict[ir.Node, str] = field(default_factory=dict)
     absorbed: native.Absorbed = field(default_factory=dict)
 
@@ -194,16 +197,17 @@ def not_native(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
 
 def expected_to_win(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """The kernel, with the reorders it causes, beats ONNX Runtime's kernels with theirs."""
-    cost = estimate(group_of(nodes, pruner.opsets))
-    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.around)
-    now = cost.native_us - _quick_gelu_us(nodes) + native_reorders
+    machine = pruner.machine
+    cost = estimate(group_of(nodes, pruner.opsets), machine=machine)
+    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.around, machine)
+    now = cost.native_us - _quick_gelu_us(nodes, machine) + native_reorders
     then = cost.fused_us + fused_reorders
     if now < MIN_SPEEDUP * then or now < then + MIN_GAIN_US:
         return Verdict(f"not expected to be faster: {then:.1f} us fused, {now:.1f} us as it is")
     return ALLOWED
 
 
-def _quick_gelu_us(nodes: Sequence[ir.Node]) -> float:
+def _quick_gelu_us(nodes: Sequence[ir.Node], machine: Machine) -> float:
     """Time ONNX Runtime saves on ``nodes`` by making one kernel of ``x * sigmoid(x)``."""
     saved = 0.0
     for node in nodes:
@@ -211,7 +215,7 @@ def _quick_gelu_us(nodes: Sequence[ir.Node]) -> float:
         if node.op_type == "Sigmoid" and len(users) == 1:
             (user,) = users
             if user.op_type == "Mul" and node.inputs[0] in user.inputs and user in nodes:
-                saved += node_us(node)
+                saved += node_us(node, machine=machine)
     return saved
 
 

@@ -2,9 +2,10 @@ import onnx
 import pytest
 
 from tcfuse.graph import cost
-from tcfuse.graph.cost import DEFAULT_SIZE, MACHINE, elements, estimate, n_bytes
+from tcfuse.graph.cost import DEFAULT_SIZE, elements, estimate, n_bytes
 from tcfuse.graph.fusion import group_of
 from tcfuse.graph.load import load_model
+from tcfuse.graph.machine import MACHINE
 
 
 def group(body, inputs="float[N, 64] x", outputs="float[N, 64] y"):
