@@ -15,9 +15,19 @@ if TYPE_CHECKING:
     from tcfuse.layers.define import Layers, TcWarning, define
     from tcfuse.ort.session import session, session_options
     from tcfuse.pipeline import optimize
+    from tcfuse.profile import profiling
     from tcfuse.result import Result
 
-__all__ = ["Layers", "Result", "TcWarning", "define", "optimize", "session", "session_options"]
+__all__ = [
+    "Layers",
+    "Result",
+    "TcWarning",
+    "define",
+    "optimize",
+    "profiling",
+    "session",
+    "session_options",
+]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless asked for
 
@@ -26,6 +36,7 @@ _HOMES = {
     "Layers": "tcfuse.layers.define",
     "TcWarning": "tcfuse.layers.define",
     "optimize": "tcfuse.pipeline",
+    "profiling": "tcfuse.profile",
     "Result": "tcfuse.result",
     "session": "tcfuse.ort.session",
     "session_options": "tcfuse.ort.session",

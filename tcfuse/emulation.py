@@ -15,6 +15,7 @@ from tcfuse.options import OptimizeOptions
 from tcfuse.ort.inference import runtime
 from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.verify import NOT_RUN, Subject, Verification, reject_reason
+from tcfuse.profile import timed
 from tcfuse.store import Store, key_of, tool_digest
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.toolchain import Toolchain
@@ -22,6 +23,7 @@ from tcfuse.targets.toolchain import Toolchain
 KIND = "emulations"
 
 
+@timed("emulation")
 def emulated(
     attempts: Sequence[Attempt],
     model: ir.Model,

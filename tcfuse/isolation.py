@@ -19,10 +19,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
+from tcfuse import profile
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface
 from tcfuse.options import MappingOptions
+from tcfuse.profile import ISL, timed
 
 if TYPE_CHECKING:
     from tcfuse.targets.base import KernelTexts
@@ -41,6 +43,7 @@ class Worker:
     seconds: int = SECONDS
     _process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
+    @timed(ISL)
     def compile(
         self,
         definition: str,
@@ -68,8 +71,12 @@ class Worker:
         assert process.stdout is not None
         try:
             question = (definition, interface, hint, options, fixed, cuda)
-            _send(process.stdin, (*question, self.seconds))
-            kind, value = _receive(process.stdout, time.monotonic() + PATIENCE * self.seconds)
+            recording = profile.current()
+            _send(process.stdin, (*question, self.seconds, recording is not None))
+            deadline = time.monotonic() + PATIENCE * self.seconds
+            kind, value, spent = _receive(process.stdout, deadline)
+            if recording is not None:
+                recording.take(spent)
         except (TimeoutError, EOFError, BrokenPipeError):
             self.stop()
             bounds = f"{self.seconds} s of processor time or {BYTES >> 30} GiB of memory"
@@ -145,9 +152,14 @@ def serve() -> None:
         head = source.read(_LENGTH.size)
         if len(head) < _LENGTH.size:
             return
-        *question, seconds = pickle.loads(source.read(*_LENGTH.unpack(head)))
+        *question, seconds, profiled = pickle.loads(source.read(*_LENGTH.unpack(head)))
         _bound(seconds)
-        _send(sink, _answer(*question))
+        if not profiled:
+            _send(sink, (*_answer(*question), {}))
+            continue
+        with profile.profiling() as recording, profile.phase(profile.ISL):
+            kind, value = _answer(*question)
+        _send(sink, (kind, value, recording.result().spent))
 
 
 def _bound(seconds: int) -> None:

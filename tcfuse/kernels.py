@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from tcfuse import profile
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import current
 from tcfuse.errors import UnsupportedError
@@ -197,6 +198,7 @@ def _record(
     target = () if cuda is None else ("cuda", str(cuda))
     key = key_of(checked.definition, signature, hint, options.to_json(), *target, tool_digest())
     record = store.get(KIND, key)
+    profile.tally(profile.ISL, cached=record is not None)
     if record is None:
         text = str(checked.definition)
         try:
@@ -219,8 +221,9 @@ def _record(
     return key, record
 
 
-def dump(kernels: Kernels) -> None:
-    """Write what each stage made of a definition where ``TCFUSE_DUMP`` says."""
+def noted(kernels: Kernels) -> None:
+    """Count them, and write what each stage made of them where ``TCFUSE_DUMP`` says."""
+    profile.kernel(kernels.name)
     switches = current()
     for kernel, prefix, suffix in ((kernels.cpu, "", "cpp"), (kernels.cuda, "cuda-", "cu")):
         if kernel is None:

@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterator
 
 import onnx_ir as ir
 
+from tcfuse import profile
 from tcfuse.errors import UnsupportedError
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.kernels import Compiled, recall_kernels
 from tcfuse.ort.subgraph import constant_of
+from tcfuse.profile import timed
 from tcfuse.store import Record, Store, key_of, tool_digest
 from tcfuse.tc.compose import ComposeError, TooLargeError
 
@@ -22,6 +24,7 @@ KIND = "regions"
 MOST_ELEMENTS = 4096  # of a constant that may have become part of the text
 
 
+@timed("cache")
 def remembered(
     store: Store, key: str, group: FusionGroup, compile_region: Callable[[], Compiled]
 ) -> Compiled:
@@ -34,7 +37,9 @@ def remembered(
     """
     record = store.get(KIND, key)
     if record is not None and (found := _recall(store, record, group)) is not None:
+        profile.tally("compose", cached=True)
         return found
+    profile.tally("compose", cached=False)
     try:
         made = compile_region()
     except ComposeError as error:
@@ -73,6 +78,7 @@ def _recall(store: Store, record: Record, group: FusionGroup) -> Compiled | None
     return Compiled(kernels, inputs, tuple(group.outputs[k] for k in record["outputs"]))
 
 
+@timed("cache")
 def region_key(group: FusionGroup, model: ir.Model, *options: str) -> str:
     """A digest of everything that determines the kernel of ``group``."""
     opsets = sorted(model.opset_imports.items())

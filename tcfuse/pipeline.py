@@ -23,7 +23,7 @@ from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import rewrite
-from tcfuse.kernels import Compiled, compile_targets, dump
+from tcfuse.kernels import Compiled, compile_targets, noted
 from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
@@ -118,7 +118,7 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
         return Attempt(group, reason=str(error))
     except Exception as error:  # the one border where a fault of ours costs a region, not a run
         return Attempt(group, reason=internal_error(group, error))
-    dump(compiled.kernels)
+    noted(compiled.kernels)
     return Attempt(group, compiled)
 
 

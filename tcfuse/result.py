@@ -14,6 +14,7 @@ from tcfuse.errors import InputError
 from tcfuse.ort.inference import save_aside
 from tcfuse.ort.manifest import Report, library_path, manifest_path, sha256
 from tcfuse.ort.writer import write_model
+from tcfuse.profile import timed
 
 if TYPE_CHECKING:
     import onnx
@@ -38,6 +39,7 @@ class Result:
     report: Report
     source: Path | None = None
 
+    @timed("save")
     def save(self, path: str | Path) -> Path:
         """Write ``path``, its library and its manifest; the model's path.
 

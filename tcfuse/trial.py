@@ -15,6 +15,7 @@ from typing import Any
 
 import onnx_ir as ir
 
+from tcfuse import profile
 from tcfuse.attempt import Attempt
 from tcfuse.graph.rewrite import rewrite
 from tcfuse.kernels import Compiled
@@ -26,6 +27,7 @@ from tcfuse.ort.subgraph import one_of_each
 from tcfuse.ort.timing import Ratio
 from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.processor import processor
+from tcfuse.profile import timed
 from tcfuse.store import Store, key_of, tool_digest
 
 log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Trial:
         return rewrite(self.model, [a.replacement() for a in self.attempts if a.name in names])
 
 
+@timed("verification")
 def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Verification]:
     """Run every kernel against its original; from the store where that was done before."""
     found: dict[str, Verification] = {}
@@ -80,6 +83,7 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
         made = compiled.kernels
         key = key_of(made.key, runtime().__version__, tool_digest())
         record = trial.store.get("verifications", key)
+        profile.tally("verification", cached=record is not None)
         if record is None:
             progress(f"verifying kernel {count} of {len(kernels)}")
             if model is None:
@@ -104,6 +108,7 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
     return found
 
 
+@timed("gate")
 def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) -> GateResult:
     """Keep what pays; from the store where that was measured before."""
     guesses = tuple(shape_guesses(trial.model, wishes))
@@ -117,6 +122,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
         tool_digest(),
     )
     record = trial.store.get("gates", key)
+    profile.tally("gate", cached=record is not None)
     if record is not None:
         return gate_from_json(record)
     progress(f"timing {len(kernels)} kernels and the model")

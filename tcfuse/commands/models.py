@@ -12,9 +12,11 @@ import typer
 from tcfuse import debug
 from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
+from tcfuse.commands.profiling import profiled
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
 from tcfuse.options import MappingOptions
+from tcfuse.profile import phase
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")]
 Optimized = Annotated[
@@ -32,6 +34,9 @@ InputShapes = Annotated[
 ]
 Numerics = Annotated[
     str, typer.Option(metavar="strict|default|fast", help="How close to the original to stay.")
+]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Also print where the time went, phase by phase.")
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 Verbose = Annotated[
@@ -107,6 +112,7 @@ def optimize(
     report_json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the report there.")
     ] = None,
+    profile: Profile = False,
     verbose: Verbose = 0,
     quiet: Quiet = False,
     *,
@@ -122,15 +128,19 @@ def optimize(
     options |= {"emulate": emulate, "mapping": mapping, "cuda": cuda}
     if numerics is not None:
         options["numerics"] = numerics
-    return run(order, options, dim or [], input_shapes or [])
+    with profiled(profile):
+        return run(order, options, dim or [], input_shapes or [])
 
 
-def explain(model: Model, numerics: Numerics = "default", verbose: Verbose = 0) -> int:
+def explain(
+    model: Model, numerics: Numerics = "default", profile: Profile = False, verbose: Verbose = 0
+) -> int:
     """Say what each region is, and why each other node was left alone."""
-    from tcfuse.commands.explain import run
-
     _log(verbose)
-    return run(model, numerics)
+    with profiled(profile):
+        with phase("start"):
+            from tcfuse.commands.explain import run
+        return run(model, numerics)
 
 
 def verify(

@@ -12,6 +12,7 @@ from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
 from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.manifest import RegionReport, Report
+from tcfuse.profile import phase
 from tcfuse.store import write_file
 
 NO_GAIN = 4
@@ -37,7 +38,8 @@ def run(
     order: Order, options: Mapping[str, Any], dims: list[str], input_shapes: list[str]
 ) -> int:
     """Optimize, save, print the table; the exit status."""
-    from tcfuse.pipeline import optimize
+    with phase("start"):
+        from tcfuse.pipeline import optimize
 
     chosen = {
         **options,

@@ -9,8 +9,10 @@ import typer
 
 from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
+from tcfuse.commands.profiling import profiled
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.options import MappingOptions
+from tcfuse.profile import phase
 
 File = Annotated[
     Path,
@@ -23,6 +25,9 @@ File = Annotated[
 Size = Annotated[
     list[str] | None,
     typer.Option("--size", metavar="N=8", help="Fix a size to a number; repeatable."),
+]
+Profile = Annotated[
+    bool, typer.Option("--profile", help="Also print where the time went, phase by phase.")
 ]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 Numerics = Annotated[
@@ -163,18 +168,20 @@ def compile_(
     counters: Annotated[
         bool, typer.Option("--counters", help="With --emulate: what every access costs.")
     ] = False,
+    profile: Profile = False,
     quiet: Quiet = False,
     *,
     mapping: MappingOptions,
     cuda: CudaOptions,
 ) -> int:
     """Print the code of one definition's kernel, or run it in the emulator."""
-    from tcfuse.commands.compile import Order
-    from tcfuse.commands.compile import run as run_compile
-
-    sizes = tuple(size or ())
-    order = Order(file, function, sizes, target, output, emulate, counters, quiet)
-    return run_compile(order, with_numerics(mapping, numerics), cuda)
+    with profiled(profile):
+        with phase("start"):
+            from tcfuse.commands.compile import Order
+            from tcfuse.commands.compile import run as run_compile
+        sizes = tuple(size or ())
+        order = Order(file, function, sizes, target, output, emulate, counters, quiet)
+        return run_compile(order, with_numerics(mapping, numerics), cuda)
 
 
 def with_numerics(mapping: MappingOptions, numerics: str | None) -> MappingOptions:

@@ -21,6 +21,7 @@ from tcfuse.graph.plan import FusionGroup, FusionPlan, Rejection
 from tcfuse.graph.regions import bodies, grow, node_graph, topological
 from tcfuse.graph.shape_math import shape_arithmetic
 from tcfuse.graph.worth import Pruner, may_leave_native
+from tcfuse.profile import timed
 
 __all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "halves", "split"]
 
@@ -61,6 +62,7 @@ def fuse(
     return FusionPlan(graph, groups, rejections)
 
 
+@timed("plan")
 def fuse_all(
     model: ir.Model, *, conservative: bool = True, machine: Machine = MACHINE
 ) -> tuple[FusionPlan, ...]:

@@ -27,6 +27,7 @@ from tcfuse.graph.shapes import infer_shapes
 from tcfuse.graph.signatures import check_signatures
 from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
+from tcfuse.profile import timed
 
 __all__ = ["constant_value", "load_model"]
 
@@ -34,6 +35,7 @@ _LARGEST_FILE_BYTES = (1 << 31) - 1  # of a protobuf message
 _IN_MEMORY = "the model"
 
 
+@timed("load")
 def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     """A copy of ``source`` with the types and shapes of all values, and constants folded.
 

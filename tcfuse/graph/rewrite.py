@@ -17,6 +17,7 @@ from tcfuse.graph.fallback import DOMAIN, body_digest, build_function
 from tcfuse.graph.names import unused_name
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.regions import bodies, read_values
+from tcfuse.profile import timed
 
 FUNCTION_IR_VERSION = 8
 """First format version with model-local functions."""
@@ -53,6 +54,7 @@ class Replacement:
         return self.body or body_digest(self.group, self.inputs, self.outputs)
 
 
+@timed("rewrite")
 def rewrite(model: ir.Model, replacements: Sequence[Replacement]) -> ir.Model:
     """A copy of ``model`` with the regions replaced; ``model`` itself stays as it is.
 

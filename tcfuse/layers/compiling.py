@@ -14,7 +14,7 @@ from tcfuse.kernels import (
     Kernels,
     compile_cached,
     compile_cuda_cached,
-    dump,
+    noted,
 )
 from tcfuse.options import MappingOptions
 from tcfuse.ort.direct import DirectBuild, DirectKernel
@@ -74,7 +74,7 @@ def compile_definition(
             kernel = compile_cached(ready, interface, name, options, store, fixed)
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: {error}") from None
-    dump(Kernels(kernel))
+    noted(Kernels(kernel))
     return kernel
 
 
@@ -90,7 +90,7 @@ def compile_cuda_definition(
             kernel = compile_cuda_cached(ready, interface, name, options, cuda, store)
     except UnsupportedError as error:
         raise UnsupportedError(f"{name}: {error}") from None
-    dump(Kernels(cuda=kernel))
+    noted(Kernels(cuda=kernel))
     return kernel
 
 

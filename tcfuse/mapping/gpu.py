@@ -22,11 +22,13 @@ from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
 from tcfuse.poly.scop import extract_scop
+from tcfuse.profile import timed
 from tcfuse.tc.checked import CheckedDef
 
 MOST_THREAD_BYTES = 4096  # of a row that each thread has for itself
 
 
+@timed("mapping")
 def plan_gpu_kernel(
     checked: CheckedDef, facts: Sequence[str], options: MappingOptions, cuda: CudaOptions
 ) -> Plan:

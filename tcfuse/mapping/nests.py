@@ -14,8 +14,10 @@ from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scheduling import Scheduled, Strategy, compute_schedule, reschedule_tiles
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.tree import Domain
+from tcfuse.profile import timed
 
 
+@timed("schedule")
 def schedule_nests(scop: Scop, dependences: Dependences, options: MappingOptions) -> Scheduled:
     """The tiled schedule of ``scop``, and what of the options it could not have."""
     scheduled = compute_schedule(

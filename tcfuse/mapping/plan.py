@@ -25,6 +25,7 @@ from tcfuse.poly.dependences import Dependences, compute_dependences
 from tcfuse.poly.scheduling import Scheduled
 from tcfuse.poly.scop import Scop, extract_scop
 from tcfuse.poly.tree import Domain
+from tcfuse.profile import timed
 from tcfuse.tc.checked import CheckedDef
 
 
@@ -56,6 +57,7 @@ class Plan:
         return {t for t in sums & whole if writers[t] == 1}
 
 
+@timed("mapping")
 def plan_kernel(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) -> Plan:
     """The plan for a definition.
 

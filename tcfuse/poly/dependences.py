@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from tcfuse.poly import isl
 from tcfuse.poly.scop import Scop
+from tcfuse.profile import timed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +69,7 @@ class Dependences:
         return f"flow: {self.flow}\nfalse: {self.false}\nreduction: {self.reduction}\n"
 
 
+@timed("dependences")
 def compute_dependences(scop: Scop) -> Dependences:
     """The dependences of ``scop`` under its textual order."""
     reads = _by_tensor(scop.reads)

@@ -21,6 +21,7 @@ from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
+from tcfuse.profile import timed
 from tcfuse.targets.base import Interface, KernelSource, Phase
 from tcfuse.targets.naming import kernel_name, plainly_named
 from tcfuse.targets.proved import proof_of
@@ -79,6 +80,7 @@ def compile_kernel(
     return Kernel(source, proof, to_yaml(plan.scheduled.tree), placed + to_yaml(tree))
 
 
+@timed("code generation")
 def _source(
     name: str,
     checked: CheckedDef,

@@ -27,6 +27,7 @@ from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
+from tcfuse.profile import timed
 from tcfuse.targets.base import CudaPhase, CudaSource, Interface
 from tcfuse.targets.naming import kernel_name, plainly_named
 from tcfuse.targets.proved import proof_of
@@ -105,6 +106,7 @@ def compile_kernel(
     return Kernel(source, proof, to_yaml(plan.scheduled.tree), placed + to_yaml(plan.tree))
 
 
+@timed("code generation")
 def _source(
     shape: Shape,
     interface: Interface,

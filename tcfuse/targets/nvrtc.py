@@ -15,6 +15,7 @@ from typing import Literal
 
 from tcfuse.codegen.device import NAME, device_header
 from tcfuse.errors import ToolchainError
+from tcfuse.profile import timed
 from tcfuse.store import key_of, tool_digest
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cubin import read_cubin
@@ -75,6 +76,7 @@ def compile_cuda(
     return compile_all([source], archs, header=header, ptx=ptx, cache=cache)[0]
 
 
+@timed("GPU compiler")
 def compile_all(
     sources: Sequence[CudaSource],
     archs: Sequence[str] = (),

@@ -8,8 +8,10 @@ from tcfuse.mapping.plan import Plan
 from tcfuse.mapping.storage import Memory
 from tcfuse.options import MappingOptions
 from tcfuse.poly.proof import Proof, prove
+from tcfuse.profile import timed
 
 
+@timed("proof")
 def proof_of(plan: Plan, options: MappingOptions, *, sizes_ignored: bool) -> Proof:
     """The proof of a plan, with a note for everything that it could not have.
 

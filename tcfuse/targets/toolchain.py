@@ -16,6 +16,7 @@ from os import sched_getaffinity
 from pathlib import Path
 
 from tcfuse.errors import ToolchainError
+from tcfuse.profile import COMPILER, tally, timed
 from tcfuse.store import key_of, write_atomically
 from tcfuse.targets.compilers import Compiler, Level, find_compiler, run
 from tcfuse.targets.object_cache import CacheContents, ObjectCache
@@ -100,6 +101,7 @@ class Toolchain:
         cache = None if cache_dir is None else ObjectCache(cache_dir / "objects")
         return cls(find_compiler(compiler), cache)
 
+    @timed(COMPILER)
     def compile(self, units: Sequence[Unit]) -> list[bytes]:
         """The object of each unit, from the cache or compiled, several at a time.
 
@@ -113,11 +115,15 @@ class Toolchain:
         ):
             jobs = [pool.submit(self._object, u, Path(folder), k) for k, u in enumerate(units)]
             try:
-                return [job.result() for job in jobs]
+                made = [job.result() for job in jobs]
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
+        for _, cached in made:
+            tally(COMPILER, cached=cached)
+        return [data for data, _ in made]
 
+    @timed(COMPILER)
     def link(self, objects: Sequence[bytes], out: Path) -> None:
         """Link objects into the shared library ``out``, which is either as before or complete.
 
@@ -160,11 +166,11 @@ class Toolchain:
         flags += [f"-DTCF_LEVEL={level.number}", f"-DTCF_LANES={level.lanes}"]
         return (*flags, f"-DTCF_SUFFIX=_{level.name}")
 
-    def _object(self, unit: Unit, folder: Path, k: int) -> bytes:
-        """One unit's object."""
+    def _object(self, unit: Unit, folder: Path, k: int) -> tuple[bytes, bool]:
+        """One unit's object, and whether it was in the cache."""
         key = self._key(unit)
         if self.cache is not None and (found := self.cache.get(key)) is not None:
-            return found
+            return found, True
         source = folder / f"{k:04d}" / unit.name
         source.parent.mkdir()
         source.write_text(unit.text, encoding="utf-8")
@@ -180,7 +186,7 @@ class Toolchain:
         data = made.read_bytes()
         if self.cache is not None:
             self.cache.put(key, data)
-        return data
+        return data, False
 
     def _keep(self, unit: Unit, key: str, source: Path) -> Path:
         """A copy, in the cache, of a source that fails: the command must stay runnable."""

@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.interface import Interface
+from tcfuse.profile import timed
 from tcfuse.tc.ast import Def
 from tcfuse.tc.build import Built, ComposeError, TooLargeError, build
 from tcfuse.tc.builtins import BUILTINS
@@ -54,6 +55,7 @@ class Composed:
     baked: str
 
 
+@timed("compose")
 def compose(
     group: FusionGroup, opsets: Mapping[str, int], numerics: str = "default"
 ) -> Composed:
