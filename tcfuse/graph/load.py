@@ -27,6 +27,7 @@ from tcfuse.graph.shapes import infer_shapes
 from tcfuse.graph.signatures import check_signatures
 from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
+from tcfuse.graph.weights import ModelFile
 from tcfuse.profile import timed
 
 __all__ = ["constant_value", "load_model"]
@@ -48,13 +49,12 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     if isinstance(source, ir.Model):
         name, folder, model = _IN_MEMORY, None, _cloned(source)
         _check_versions(model, name)
+    elif isinstance(source, onnx.ModelProto):
+        name, folder = _IN_MEMORY, None
+        model = _deserialized(source, name)
     else:
-        if isinstance(source, onnx.ModelProto):
-            name, folder, proto = _IN_MEMORY, None, source
-        else:
-            path = Path(source)
-            name, folder, proto = str(path), path.parent.absolute(), _read(path)
-        model = _deserialized(proto, name)
+        name, folder = str(source), Path(source).parent.absolute()
+        model = _read(Path(source))
     check_signatures(model, name)
     everything = list(tensors(model))
     _check_inline_data(everything, name)
@@ -71,24 +71,24 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     return model
 
 
-def _read(path: Path) -> onnx.ModelProto:
-    """The protobuf message in a file."""
+def _read(path: Path) -> ir.Model:
+    """The model in a file, whose large weights are read straight to where they stay."""
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; give the .onnx file in it")
         if not path.is_file():
             problem = "is not a plain file" if path.exists() else "does not exist"
             raise InputError(f"{path} {problem}; give the path of an .onnx file")
-        n_bytes = path.stat().st_size
-        if n_bytes > _LARGEST_FILE_BYTES:
+        if path.stat().st_size > _LARGEST_FILE_BYTES:
             raise InputError(
                 f"{path} is larger than 2 GiB, which no ONNX file can be; save the model with "
                 "external data"
             )
-        data = path.read_bytes()
+        found = ModelFile.read(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no path"
         raise InputError(f"{path} cannot be read: {reason}") from None
+    data = found.message
     if not data:
         raise InputError(f"{path} is empty; get the file again")
     proto = onnx.ModelProto()
@@ -96,7 +96,9 @@ def _read(path: Path) -> onnx.ModelProto:
         proto.ParseFromString(data)
     except (google.protobuf.message.DecodeError, RuntimeError):
         raise InputError(f"{path} is not a valid ONNX model: {_guess(data)}") from None
-    return proto
+    model = _deserialized(proto, str(path))
+    found.put_back(model)
+    return model
 
 
 def _guess(data: bytes) -> str:

@@ -3,15 +3,13 @@
 A protobuf message is the concatenation of its fields, in any order.  So everything but the
 large tensors is serialized as usual, and each large tensor follows with its bytes taken from
 where they are.  For a model of 400 MB that is half of the time and a third of the memory.
-
-Source: Protocol Buffers, "Encoding" (length-delimited records, wire type 2).
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,10 +17,16 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from tcfuse.graph.weights import StoredTensor
+from tcfuse.graph.wire import (
+    GRAPH_INITIALIZER,
+    MODEL_GRAPH,
+    TENSOR_RAW_DATA,
+    record_bytes,
+    tag,
+)
+
 LARGE_BYTES = 1 << 16
-GRAPH = 7  # ModelProto.graph
-INITIALIZER = 5  # GraphProto.initializer
-RAW_DATA = 9  # TensorProto.raw_data
 
 Piece: TypeAlias = "bytes | memoryview"
 
@@ -31,10 +35,12 @@ def write_model(model: ir.Model, path: Path) -> str:
     """Write ``model``, external data aside, to ``path``; the SHA-256 of what was written."""
     digest = hashlib.sha256()
     with path.open("wb") as file, ThreadPoolExecutor(1) as pool:  # hash while writing
+        hashed: Future[None] | None = None
         for piece in _pieces(model):
+            if hashed is not None:
+                hashed.result()
             hashed = pool.submit(digest.update, piece)
             file.write(piece)
-            hashed.result()
     return digest.hexdigest()
 
 
@@ -60,15 +66,19 @@ def _pieces(model: ir.Model) -> Iterator[Piece]:
     graph.ClearField("initializer")
     graph.initializer.extend(small)
     rest = graph.SerializeToString()
-    sizes = {name: len(heads[name]) + _record_bytes(large[name].nbytes) for name in large}
+    sizes = {
+        name: len(heads[name]) + record_bytes(TENSOR_RAW_DATA, large[name].nbytes)
+        for name in large
+    }
     yield proto.SerializeToString()
-    yield _tag(GRAPH, len(rest) + sum(map(_record_bytes, sizes.values())))
+    total = sum(record_bytes(GRAPH_INITIALIZER, size) for size in sizes.values())
+    yield tag(MODEL_GRAPH, len(rest) + total)
     yield rest
     for name, tensor in large.items():
-        yield _tag(INITIALIZER, sizes[name])
+        yield tag(GRAPH_INITIALIZER, sizes[name])
         yield heads[name]
-        yield _tag(RAW_DATA, tensor.nbytes)
-        yield _bytes(tensor)
+        yield tag(TENSOR_RAW_DATA, tensor.nbytes)
+        yield from _data(tensor)
 
 
 def _is_large(tensor: ir.TensorProtocol) -> bool:
@@ -95,29 +105,13 @@ def _head(written: onnx.TensorProto, tensor: ir.TensorProtocol) -> bytes:
     return serialized
 
 
-def _bytes(tensor: ir.TensorProtocol) -> Piece:
+def _data(tensor: ir.TensorProtocol) -> Iterator[Piece]:
     """A tensor's data in ONNX's order of bytes, not copied where that is its own."""
+    if isinstance(tensor, StoredTensor):
+        yield from tensor.chunks()
+        return
     array = tensor.numpy()
     if array.dtype.byteorder == ">" or not array.flags.c_contiguous:
-        return tensor.tobytes()
-    return array.reshape(-1).view(np.uint8).data
-
-
-def _tag(field: int, n_bytes: int) -> bytes:
-    """What stands before a record of ``n_bytes``."""
-    return _varint(field << 3 | 2) + _varint(n_bytes)
-
-
-def _record_bytes(n_bytes: int) -> int:
-    """Length of a record, with what stands before it; the fields here are below 16."""
-    return 1 + len(_varint(n_bytes)) + n_bytes
-
-
-def _varint(number: int) -> bytes:
-    """Seven bits a byte, the lowest first."""
-    found = bytearray()
-    while number > 0x7F:
-        found.append(number & 0x7F | 0x80)
-        number >>= 7
-    found.append(number)
-    return bytes(found)
+        yield tensor.tobytes()
+    else:
+        yield array.reshape(-1).view(np.uint8).data
