@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tcfuse.codegen import storage
 from tcfuse.codegen.scope import LaneLoop, Squares
+from tcfuse.codegen.storage import RAW_TYPES
 from tcfuse.codegen.tensors import Tensor
-from tcfuse.codegen.values import Value
+from tcfuse.codegen.values import Row, Value
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.types import DType
@@ -41,8 +43,10 @@ def read(
     at = f"{tensor.name} + {offset}" if offset.terms else tensor.name
     raw, width = tensor.raw, lane.width
     if stride.number == 1 and lane.partial is None:
-        text = f"tcf::load<{raw}, {width}>({at})"
-    elif stride.number == 1:
+        start = offset - Polynomial.factor(lane.iterator)
+        row = None if tensor.lanes else Row(f"{tensor.name} + {start}", held)
+        return Value(loaded(held, at, lane), held, True, row=row)
+    if stride.number == 1:
         text = f"tcf::load_first<{raw}, {width}>({at}, {lane.partial}, {raw}(0))"
     elif lane.squares and not computed and _fills_squares(tensor, offset, lane.squares):
         text = _from_square(tensor, at, stride, lane.squares)
@@ -51,6 +55,11 @@ def read(
     else:
         text = _gathered(tensor, lane_index(offset, lane), lane)
     return Value(tensor.decoded(text), held, True)
+
+
+def loaded(dtype: DType, at: str, lane: LaneLoop) -> str:
+    """Neighbouring elements from an address on, one for each lane."""
+    return storage.decoded(dtype, f"tcf::load<{RAW_TYPES[dtype]}, {lane.width}>({at})")
 
 
 def _fills_squares(tensor: Tensor, offset: Polynomial, squares: Squares) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tcfuse.codegen.choices import choice
 from tcfuse.codegen.divisors import is_sum
 from tcfuse.codegen.elements import lane_index, lane_stride, read
 from tcfuse.codegen.exponents import never_positive
@@ -22,7 +23,7 @@ from tcfuse.poly.bounds import guard_keeps_inside, inside_by_type, stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop, Statement, access_map
-from tcfuse.tc.ast import Access, Binary, Const, Expr, Var, children, post_order
+from tcfuse.tc.ast import Access, Binary, Const, Expr, Select, Var, children, post_order
 from tcfuse.tc.typing import Type, Weak, node_type
 from tcfuse.types import DType
 
@@ -127,6 +128,10 @@ class Evaluation:
                     quotient = self._quotient(kind, node.right, *operands)
                     if quotient is not None:
                         return quotient
+                if isinstance(node, Select) and self.lane is not None:
+                    chosen = choice(operands, self.lane, self.frame.names)
+                    if chosen is not None:
+                        return chosen
                 if never_positive(self.frame.scop, node):
                     return self.operators.bounded_exp(kind, operands[0])
                 return self.operators.apply(node, kind, operands, kinds)
@@ -168,7 +173,7 @@ class Evaluation:
             return Value(lane.hoisted[value.text], value.type, False)
         name = self.frame.names.fresh(f"{stem}_")
         self.lines.add(f"const auto {name} = {value.text};")
-        return Value(name, value.type, value.varying)
+        return Value(name, value.type, value.varying, row=value.row)
 
     # -------------------------------------------------------------- accesses
 

@@ -13,6 +13,19 @@ from tcfuse.types import DType
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """Neighbouring elements in memory, one for each lane.
+
+    Attributes:
+        pointer: C text of where the lanes' index is zero; the same for all lanes.
+        type: Of the elements.
+    """
+
+    pointer: str
+    type: DType
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A C++ expression.
 
@@ -21,12 +34,14 @@ class Value:
         type: Its type; short floats are held as ``float``.
         varying: Whether each lane has its own value.
         literal: The number, for literals.
+        row: Where it is in memory, for lanes that are loaded at once.
     """
 
     text: str
     type: Type
     varying: bool = False
     literal: float | int | bool | None = None
+    row: Row | None = None
 
     @property
     def trivial(self) -> bool:

@@ -1,9 +1,10 @@
 """Pointwise producers put into their consumers, so that few statements remain.
 
 A temporary written by one ``=`` statement is replaced by its expression where that costs
-nothing: it has one consuming statement that runs no more often than it does, or it is cheap to
-compute again.  Results of reductions stay temporaries.  What an assignment does to a value
-(rounding to a 16-bit float, wrap-around of a narrow integer) is kept as a cast.
+nothing: it has one consuming statement that runs no more often than it does, or several that
+each read another part of it (the steps of a recurrence written out), or it is cheap to compute
+again.  Results of reductions stay temporaries.  What an assignment does to a value (rounding to
+a 16-bit float, wrap-around of a narrow integer) is kept as a cast.
 
 Rewrite:
     T(i) = a(i) + 1; Y(i) = exp(T(i)) * T(i)  ->  Y(i) = exp(a(i) + 1) * (a(i) + 1)
@@ -19,6 +20,7 @@ from tcfuse.tc.affine import affine
 from tcfuse.tc.ast import Access, AssignKind, Cast, Comprehension, Const, Expr, Var
 from tcfuse.tc.draft import Draft, is_full, reduction_variables
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.parts import read_in_parts
 from tcfuse.tc.pool import Pool, accesses, variables
 from tcfuse.tc.simplify import Simplifier, literal
 from tcfuse.tc.work import Work, operation_count, printed_size, work
@@ -107,6 +109,7 @@ def _choose(draft: Draft) -> set[str]:
     """The tensors to inline into every consumer."""
     written_by = candidates(draft)
     uses = _uses(draft, written_by)
+    parted = read_in_parts(draft, written_by)
     cost: dict[str, Work] = {}
     cheap: dict[str, Work] = {}
     for tensor in written_by:  # in order of writing
@@ -119,11 +122,14 @@ def _choose(draft: Draft) -> set[str]:
     ] = {}  # for an inlined statement: where it ends up, expanding?
     for tensor in reversed(written_by):
         ends: dict[int, bool] = {}
+        once = tensor in parted
         for use in uses[tensor]:
-            for end, expanding in roots.get(use.statement, {use.statement: False}).items():
+            found = roots.get(use.statement, {use.statement: False})
+            once = once and len(found) == 1
+            for end, expanding in found.items():
                 ends[end] = ends.get(end, False) or expanding or use.expanding
-        recomputed = sum(use.elements for use in uses[tensor])
-        if _worthwhile(draft, tensor, cost[tensor], ends, recomputed):
+        recomputed = 1 if once else sum(use.elements for use in uses[tensor])
+        if _worthwhile(draft, tensor, cost[tensor], ends, recomputed, once=once):
             chosen.add(tensor)
             stored = {written_by[tensor]: False} if tensor in draft.outputs else {}
             roots[written_by[tensor]] = ends | stored
@@ -131,16 +137,25 @@ def _choose(draft: Draft) -> set[str]:
 
 
 def _worthwhile(
-    draft: Draft, tensor: str, cost: Work, ends: dict[int, bool], recomputed: int
+    draft: Draft,
+    tensor: str,
+    cost: Work,
+    ends: dict[int, bool],
+    recomputed: int,
+    *,
+    once: bool,
 ) -> bool:
-    """Whether ``tensor`` is better computed in the statements ``ends`` than stored."""
+    """Whether ``tensor`` is better computed in the statements ``ends`` than stored.
+
+    ``once`` says that no two of them read the same element.
+    """
     if cost.operations and any(
         expanding and draft.body[end].assign.is_reduction for end, expanding in ends.items()
     ):
         return False  # once per term of a sum or a matrix product is too often
     if cost.is_cheap:
         return True
-    if tensor in draft.outputs or len(ends) != 1 or any(ends.values()):
+    if tensor in draft.outputs or (len(ends) != 1 and not once) or any(ends.values()):
         return False
     return recomputed <= _MOST_RECOMPUTATIONS
 

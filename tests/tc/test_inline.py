@@ -174,3 +174,45 @@ def f(float(8) x) -> (float(8) y) {{
   y(i) = {more} where i in 0:8
 }}""")
     assert len(definition.body) == 2
+
+
+def test_a_matrix_whose_rows_are_read_by_one_step_each_is_computed_in_the_steps():
+    definition = inlined("""
+def f(float(3, 8) x) -> (float(8) y) {
+  a(k, i) = exp(x(k, i)) where k in 0:3, i in 0:8
+  s(i) = a(0, i) * x(1, i) where i in 0:8
+  t(i) = a(1, i) * s(i) + s(i) * s(i) where i in 0:8
+  y(i) = a(2, i) * t(i) + t(i) where i in 0:8
+}""")
+    assert "a(" not in str(definition)
+    assert str(definition).count("exp") == 3
+
+
+def test_a_matrix_whose_rows_are_read_twice_stays():
+    definition = inlined("""
+def f(float(3, 8) x) -> (float(8) y, float(8) z) {
+  a(k, i) = exp(x(k, i)) where k in 0:3, i in 0:8
+  y(i) = a(0, i) * x(1, i) where i in 0:8
+  z(i) = a(1, i) + a(0, i) where i in 0:8
+}""")
+    assert str(definition).count("exp") == 1
+
+
+def test_pieces_that_do_not_overlap_are_computed_where_they_are_read():
+    definition = inlined("""
+def f(float(12) x) -> (float(8) y, float(4) z) {
+  a(i) = exp(x(i)) where i in 0:12
+  y(i) = a(i) + 1 where i in 0:8
+  z(i) = a(i + 8) + 2 where i in 0:4
+}""")
+    assert "a(" not in str(definition)
+
+
+def test_pieces_that_overlap_are_computed_once():
+    definition = inlined("""
+def f(float(12) x) -> (float(8) y, float(5) z) {
+  a(i) = exp(x(i)) where i in 0:12
+  y(i) = a(i) + 1 where i in 0:8
+  z(i) = a(i + 7) + 2 where i in 0:5
+}""")
+    assert str(definition).count("exp") == 1
