@@ -15,10 +15,10 @@ from tcfuse.graph.symbols import dims
 from tcfuse.opdef import Kind, OpCall, OpDef, find
 from tcfuse.tc.ast import Access, Comprehension, Expr
 from tcfuse.tc.draft import Draft, View
+from tcfuse.tc.literals import literal
 from tcfuse.tc.lower import Lowered, attributes_of, digest, lower, small_constant
 from tcfuse.tc.pool import Pool
 from tcfuse.tc.reshapes import reshapes
-from tcfuse.tc.simplify import literal
 from tcfuse.tc.sizes import Sizes
 from tcfuse.types import DType, TensorType
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from tcfuse.tc.ast import Comprehension, Expr
 from tcfuse.tc.draft import Draft, bounds, copy_statement
+from tcfuse.tc.literals import literal
 from tcfuse.tc.pool import Pool
 from tcfuse.tc.rename import index_name
-from tcfuse.tc.simplify import literal
 
 
 def read_nothing(draft: Draft, pool: Pool) -> Draft:

@@ -17,6 +17,7 @@ from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.guards import unguarded, unproved
 from tcfuse.tc.inline import remove_dead
 from tcfuse.tc.lets import name_shared
+from tcfuse.tc.literals import literal
 from tcfuse.tc.pool import Pool, variables
 from tcfuse.tc.rename import (
     canonical_indices,
@@ -25,7 +26,7 @@ from tcfuse.tc.rename import (
     rename_text,
     rename_type,
 )
-from tcfuse.tc.simplify import Simplifier, literal
+from tcfuse.tc.simplify import Simplifier
 from tcfuse.tc.size_values import with_visible_sizes
 from tcfuse.tc.sizes import Sizes
 from tcfuse.tc.typing import resolve

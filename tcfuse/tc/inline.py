@@ -20,9 +20,10 @@ from tcfuse.tc.affine import affine
 from tcfuse.tc.ast import Access, AssignKind, Cast, Comprehension, Const, Expr, Var
 from tcfuse.tc.draft import Draft, is_full, reduction_variables
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.literals import literal
 from tcfuse.tc.parts import read_in_parts
 from tcfuse.tc.pool import Pool, accesses, variables
-from tcfuse.tc.simplify import Simplifier, literal
+from tcfuse.tc.simplify import Simplifier
 from tcfuse.tc.work import Work, operation_count, printed_size, work
 
 MOST_OPERATIONS = 400

@@ -12,7 +12,9 @@ from tcfuse.tc.ast import Binary, Call, Cast, Const, Expr, Range, Select, Unary
 from tcfuse.tc.conditions import COMPARISONS, compared
 from tcfuse.tc.draft import bounds
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.literals import is_number, literal, literal_value
 from tcfuse.tc.pool import Pool
+from tcfuse.tc.requantize import same_number
 from tcfuse.types import DType
 
 _TRUE, _FALSE = Const(True), Const(False)
@@ -46,8 +48,8 @@ class Simplifier:
                 return operand
             case Unary("-", Cast(dtype, Const(value))) if dtype.is_signed:
                 return self._literal(dtype.compute, -value)
-            case Cast(dtype, operand):
-                return self._cast(node, dtype, operand)
+            case Cast(dtype, operand) as cast:
+                return self._cast(cast, dtype, operand)
             case Select(Const(bool() as value), then, otherwise):
                 return then if value else otherwise
             case Select(_, then, otherwise) if then is otherwise:
@@ -206,14 +208,16 @@ class Simplifier:
     def _literal(self, dtype: DType, value: float) -> Expr:
         return self.pool.add(literal(dtype, value))
 
-    def _cast(self, node: Expr, dtype: DType, operand: Expr) -> Expr:
+    def _cast(self, node: Cast, dtype: DType, operand: Expr) -> Expr:
         value = literal_value(operand)
         if value is not None and dtype.is_float:
             return literal(dtype, value)
         if isinstance(value, int) and dtype is not DType.BOOL:
             least, largest = dtype.limits
             return literal(dtype, value) if least <= value <= largest else node
-        return operand if self.types[operand] is dtype else node
+        if self.types[operand] is dtype:
+            return operand
+        return same_number(node, self.types) or node
 
     def _power(self, node: Expr, base: Expr, exponent: Expr) -> Expr:
         value = literal_value(exponent)
@@ -238,29 +242,3 @@ _OPERATIONS: Mapping[str, Callable[..., np.generic]] = {
     "==": np.equal,
     "!=": np.not_equal,
 }
-
-
-def literal(dtype: DType, value: float | bool) -> Expr:
-    """A literal of a definite type; its value is one the type holds."""
-    if dtype is DType.BOOL:
-        return Const(bool(value))
-    if dtype.is_float:
-        with np.errstate(over="ignore"):
-            rounded = float(np.asarray(value, np.float64).astype(dtype.numpy))
-        return Cast(dtype, Const(rounded))
-    return Cast(dtype, Const(int(value)))
-
-
-def literal_value(expr: Expr) -> int | float | None:
-    """The value of a numeric literal, weak or of a definite type."""
-    match expr:
-        case Const(value) | Cast(_, Const(value)) if not isinstance(value, bool):
-            return value
-        case _:
-            return None
-
-
-def is_number(expr: Expr, value: float) -> bool:
-    """Whether ``expr`` is the literal ``value``."""
-    found = literal_value(expr)
-    return found is not None and found == value

@@ -21,8 +21,9 @@ from tcfuse.tc.ast import AssignKind, Binary, Comprehension, Const, Expr, Range,
 from tcfuse.tc.conditions import Threshold, threshold
 from tcfuse.tc.draft import Draft, bounds, reduction_variables
 from tcfuse.tc.expr_types import ExprTypes
+from tcfuse.tc.literals import literal, literal_value
 from tcfuse.tc.pool import Pool, post_order
-from tcfuse.tc.simplify import Simplifier, literal, literal_value
+from tcfuse.tc.simplify import Simplifier
 from tcfuse.types import DType
 
 MOST_PIECES = 12

@@ -22,6 +22,7 @@ TYPES = {
     "x": TensorType(DType.FLOAT32, (3,)),
     "h": TensorType(DType.FLOAT16, (3,)),
     "n": TensorType(DType.INT8, (3,)),
+    "u": TensorType(DType.UINT8, (3,)),
 }
 
 
@@ -102,3 +103,47 @@ def test_index_expressions_keep_their_values(left, right, sign):
 )
 def test_rules(before, after):
     assert unparse_expr(simple(parse_expr(before))) == after
+
+
+def requantized(
+    element: str, scale: str, zero: str = "130", again: str = "", high: str = "127"
+) -> str:
+    """An element dequantized, and quantized with the scale ``again``."""
+    number = f"(int32({element}) - {zero}) * {scale}"
+    moved = f"roundeven({number} / {again or scale}) + {zero}"
+    return f"int8(int32(min(max({moved}, -128), {high})))"
+
+
+@pytest.mark.parametrize("scale", ["0.0187", "0.25", "1.0", "1e-30"])
+@pytest.mark.parametrize("zero", ["0", "-13"])
+def test_quantized_again_alike_is_the_number_itself(scale, zero):
+    text = requantized("n(i)", scale, zero)
+    assert unparse_expr(simple(parse_expr(text))) == "n(i)"
+    twice = requantized(f"({text})", scale, zero)
+    assert unparse_expr(simple(parse_expr(twice))) == "n(i)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        requantized("n(i)", "0.0187", again="0.0188"),
+        requantized("n(i)", "0.0187", high="126"),  # not every number survives
+        requantized("n(i)", "x(i)"),  # may be 0
+        requantized("n(i)", "1e-40"),  # denormal
+        requantized("n(i)", "1e36"),  # overflows
+        requantized("u(i)", "0.0187"),  # saturates
+        requantized("n(i)", "0.0187", zero="int32(n(i))"),
+        requantized("n(i)", "0.0187").replace("+ 130", "+ 129"),
+    ],
+)
+def test_quantized_again_differently_stays(text):
+    expected = unparse_expr(simple(parse_expr(text)))
+    assert "roundeven" in expected
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.floats(2.0**-126, 2.0**110, width=32), st.integers(-(2**17), 2**17))
+def test_requantizing_is_exact_for_every_scale_that_counts_as_plain(scale, number):
+    with np.errstate(over="raise", under="raise"):
+        s = np.float32(scale)
+        assert np.rint(np.float32(number) * s / s) == number
