@@ -35,7 +35,8 @@ class Bodies:
         """Registers a value of each lane takes.
 
         Several hide latencies: those of functions and divisions, which one iteration cannot
-        fill, and those of additions in the loops inside.
+        fill, and those of additions in the loops inside.  Lanes of bytes fill one register
+        where those of numbers would fill four.
         """
         updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
         work = self.work(loop.body)
@@ -43,18 +44,34 @@ class Bodies:
             quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
             fits = whole.number is not None and quick
             return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
-        if not self._waits(loop.body) or work > MOST_DOUBLE_WORK:
+        if not (self._waits(loop.body) or self._moves_bytes(loop)) or work > MOST_DOUBLE_WORK:
             return 1
+        exact = self._rest_is_slow(loop)
         if updates or work > MOST_FOURFOLD_WORK:
-            return 2 if whole.number is None or self._divides(2, whole) else 1
-        choices = (4,) if whole.number is None else (4, 2)
-        return next((n for n in choices if whole.number is None or self._divides(n, whole)), 1)
+            choices: tuple[int, ...] = (2,)
+        else:
+            choices = (4,) if whole.number is None else (4, 2)
+        known = whole.number is not None
+        return next(
+            (n for n in choices if not known or self._divides(n, whole, exact=exact)), 1
+        )
 
-    def _divides(self, registers: int, whole: Polynomial) -> bool:
-        """Whether groups of that many registers fill the loop, or leave a small rest."""
+    def _divides(self, registers: int, whole: Polynomial, *, exact: bool = False) -> bool:
+        """Whether groups of that many registers fill the loop, or leave a small rest.
+
+        Args:
+            registers: Of a value of each lane.
+            whole: How often the loop runs.
+            exact: Registers are the largest there are instead of the most common.
+        """
         assert whole.number is not None
-        group = registers * MOST_LANES // 2  # of the most common instruction set
+        group = registers * MOST_LANES // (1 if exact else 2)
         return whole.number % group == 0 or whole.number >= 16 * group
+
+    def _rest_is_slow(self, loop: Loop) -> bool:
+        """Whether the last lanes of ``loop`` move one after the other: short, and not twice."""
+        short = any(dtype.bytes < 4 for dtype in self.dtypes(loop))
+        return short and not self.repeatable(loop.body)
 
     def _waits(self, body: Block) -> bool:
         """Whether something in ``body`` takes long to come back."""
@@ -67,6 +84,10 @@ class Bodies:
                     if isinstance(node, Binary) and node.operator == "/":
                         return True
         return False
+
+    def _moves_bytes(self, loop: Loop) -> bool:
+        """Whether lanes of ``loop`` touch bytes only."""
+        return all(dtype.bytes == 1 for dtype in self.dtypes(loop))
 
     def _has_lane_rows(self, body: Block) -> bool:
         """Whether ``body`` writes a row of which each lane has its own."""

@@ -1,7 +1,8 @@
 """Functions of one 8-bit number are looked up in a table of all its 256 values.
 
 A quantized model's activation between two integer operators is such a function, with a
-division for every rounding in it.
+division for every rounding in it.  A table of bytes fits vector registers, so where a few
+operations make another number of a byte, the byte is what is looked up.
 
 Rewrite:
     Y(i) = f(X(i))  ->  T(q) = f(uint8(q)) where q in 0:256;  Y(i) = T(int32(X(i)))
@@ -36,7 +37,8 @@ from tcfuse.types import DType, TensorType
 
 VALUES = 256
 FEWEST_ELEMENTS = 16 * VALUES  # of a statement that a table pays for
-FEWEST_OPERATIONS = 12  # of a function that costs more than to look it up
+FEWEST_OPERATIONS = 12  # of a function that costs more than to look up a number
+FEWEST_BYTE_OPERATIONS = 6  # and than to look up a byte
 LOWEST: Mapping[DType, int] = {DType.UINT8: 0, DType.INT8: -128}
 
 
@@ -80,7 +82,7 @@ def _tabulated(
     known = ExprTypes(types)
     tables: list[CheckedStatement] = []
     reads: dict[int, Expr] = {}
-    for function, argument in _functions(value, {r.name for r in item.ranges}, known):
+    for function, argument in _functions(value, {r.name for r in item.ranges}, known, pool):
         kind = known[function]
         if not isinstance(kind, DType) or kind is DType.BOOL:
             continue
@@ -100,9 +102,12 @@ def _tabulated(
 
 
 def _functions(
-    value: Expr, variables: set[str], types: ExprTypes
+    value: Expr, variables: set[str], types: ExprTypes, pool: Pool
 ) -> Iterator[tuple[Expr, Access]]:
-    """The largest costly parts of ``value`` that depend on one 8-bit element, and that."""
+    """The largest costly parts of ``value`` that depend on one 8-bit element, and that.
+
+    Of a part that is cheap but for bytes in it, those bytes instead.
+    """
     arguments: dict[int, frozenset[int] | None] = {}
     read: dict[int, Access] = {}
     for node in post_order((value,)):
@@ -124,7 +129,7 @@ def _functions(
             continue
         seen.add(id(node))
         found = arguments[id(node)]
-        if found and _is_costly(node):
+        if found and _is_costly(node, types) and not _is_cheap_but_for_bytes(node, types, pool):
             (argument,) = found
             yield node, read[argument]
         elif not isinstance(node, Access):
@@ -145,10 +150,22 @@ def _is_argument(access: Access, types: ExprTypes) -> bool:
     return plain and types.tensors[access.tensor].dtype in LOWEST
 
 
-def _is_costly(function: Expr) -> bool:
+def _is_costly(function: Expr, types: ExprTypes) -> bool:
     """Whether computing ``function`` takes longer than looking it up."""
     cost = work(function, {})
-    return cost.expensive and cost.operations >= FEWEST_OPERATIONS
+    fewest = FEWEST_BYTE_OPERATIONS if types[function] in LOWEST else FEWEST_OPERATIONS
+    return cost.expensive and cost.operations >= fewest
+
+
+def _is_cheap_but_for_bytes(function: Expr, types: ExprTypes, pool: Pool) -> bool:
+    """Whether ``function`` is no byte and costs little once the bytes in it are known."""
+    if types[function] in LOWEST:
+        return False
+    known: dict[int, Expr] = {}
+    for node in post_order((function,)):
+        if types[node] in LOWEST and not isinstance(node, Access) and _is_costly(node, types):
+            known[id(node)] = pool.intern(Cast(DType.INT8, Const(0)))
+    return bool(known) and not _is_costly(pool.rewrite(function, lambda n: n, known), types)
 
 
 def _table(

@@ -32,10 +32,17 @@ _MOST_RECOMPUTATIONS = 3
 
 def inline(draft: Draft, pool: Pool, numerics: str = "default") -> Draft:
     """``draft`` with pointwise temporaries inlined and dead ones removed."""
-    draft = simplified(draft, pool)
-    chosen = _choose(draft)
-    body = _Inliner(draft, pool, numerics, chosen).body()
-    return remove_dead(replace(draft, body=tuple(body)))
+    while True:
+        draft, before = simplified(draft, pool), len(draft.body)
+        body = _Inliner(draft, pool, numerics, _choose(draft)).body()
+        draft = remove_dead(replace(draft, body=tuple(body)))
+        if len(draft.body) == before or not any(_is_copy(s, draft) for s in draft.body):
+            return draft
+
+
+def _is_copy(statement: Comprehension, draft: Draft) -> bool:
+    """Whether a temporary is nothing but elements of something else."""
+    return isinstance(statement.value, Access) and statement.tensor not in draft.outputs
 
 
 def simplified(draft: Draft, pool: Pool) -> Draft:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcfuse.tc.ast import Binary, Call, Cast, Const, Expr
+from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr
 from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.literals import literal_value
 from tcfuse.types import DType
@@ -43,10 +43,14 @@ def same_number(node: Cast, types: ExprTypes) -> Expr | None:
         case _:
             return None
     match number:
-        case Cast(DType.INT32, element) if types[element] is node.dtype and taken == zero:
-            return element if zero is not None else None
+        case Cast(DType.INT32 | DType.FLOAT32, element):
+            pass
+        case Access() as element if taken == 0:
+            pass
         case _:
             return None
+    same = types[element] is node.dtype and zero is not None and taken == zero
+    return element if same else None
 
 
 def _shift(moved: Expr | None, operator: str) -> tuple[Expr | None, int | float | None]:

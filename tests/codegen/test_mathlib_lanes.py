@@ -20,6 +20,7 @@ LEVELS = [*(level.name for level in levels()), DEVICE]
 INTEGERS = {f"{u}int{b}_t": np.dtype(f"{u}int{b}") for u in ("", "u") for b in (8, 16, 32, 64)}
 TYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64), **INTEGERS}
 WIDTHS = ("1", "2", "TCF_LANES")
+LOOKUP_WIDTHS = ("2", "16", "32", "64", "128")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 ARITHMETIC = (
     "add",
@@ -121,6 +122,15 @@ def memory(width: str) -> str:
     return text + function(f"masks_{width}", "const uint8_t* x, uint8_t* y", body)
 
 
+def lookups(width: str) -> str:
+    text = ""
+    for t in TYPES:
+        body = f"store<L, {t}>(y + i, lookup<{t}, L>(table, load<uint8_t, L>(x + i)));"
+        parameters = f"const uint8_t* x, const {t}* table, {t}* y"
+        text += function(f"lookup_{t}_{width}", parameters, body)
+    return text
+
+
 def halves(width: str) -> str:
     text = ""
     for name in ("half", "bfloat"):
@@ -150,7 +160,7 @@ def codes(width: str) -> str:
 
 TEXT = of_width(conversions, WIDTHS[::2]) + of_width(comparisons, WIDTHS[::2])
 TEXT += of_width(integers, WIDTHS[::2]) + of_width(memory, WIDTHS[1:]) + of_width(halves)
-TEXT += of_width(codes)
+TEXT += of_width(codes) + of_width(lookups, LOOKUP_WIDTHS)
 
 
 def call(
@@ -407,3 +417,13 @@ def test_floats_of_a_byte(build, level, width, name):
     rounded = np.empty_like(x)
     call(library, f"round_{name}_{width}", x, rounded)
     np.testing.assert_array_equal(rounded, want.astype(np.float32))
+
+
+@pytest.mark.parametrize("width", LOOKUP_WIDTHS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_lookups(build, level, width):
+    x = np.concatenate([np.arange(256), np.arange(255, -1, -1)]).astype(np.uint8)
+    for t, kind in TYPES.items():
+        table, y = values(kind, 3), np.empty(x.size, kind)
+        call(build(TEXT, level), f"lookup_{t}_{width}", x, table, y)
+        np.testing.assert_array_equal(y, table[x], t)

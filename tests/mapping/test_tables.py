@@ -49,3 +49,27 @@ def test_equal_functions_share_a_table() -> None:
 )
 def test_other_functions_are_computed(body: str) -> None:
     assert len(statements(body, "uint8(n, 5) X, float(n) Z")) == 1
+
+
+def test_a_byte_is_looked_up_where_a_few_operations_make_another_number_of_it() -> None:
+    function = f"float(int32({COSTLY.format(x='X(i, j)')}) - 9) * 0.5"
+    table, read = statements(f"Y(i, j) = {function} + Z(i)", "uint8(n, 5) X, float(n) Z")
+    assert table.startswith("Y_table = uint8(int32(min(")
+    assert read == "Y = float(int32(Y_table(int32(X(i, j)))) - 9) * 0.5 + Z(i)"
+
+
+def test_a_number_is_looked_up_where_it_takes_many_operations_more() -> None:
+    byte = COSTLY.format(x="X(i, j)")
+    number = f"float({byte}) / 3"
+    for step in range(4):
+        number = f"exp({number} * 0.3 - 0.{step})"
+    function = f"{number} / 7 + {number} * 0.1 - 4"
+    table, read = statements(f"Y(i, j) = {function} + Z(i)", "uint8(n, 5) X, float(n) Z")
+    assert table == "Y_table = v1 / 7 + v1 * 0.1 - 4"
+    assert read == "Y = Y_table(int32(X(i, j))) + Z(i)"
+
+
+def test_one_division_to_a_byte_pays_for_a_table() -> None:
+    other_scale = "uint8(int32(min(roundeven(float(X(i, j)) * 0.3 / 0.1) + 9, 255)))"
+    _, read = statements(f"Y(i, j) = {other_scale}")
+    assert read == "Y = Y_table(int32(X(i, j)))"

@@ -216,3 +216,17 @@ def f(float(12) x) -> (float(8) y, float(5) z) {
   z(i) = a(i + 7) + 2 where i in 0:5
 }""")
     assert str(definition).count("exp") == 1
+
+
+def test_what_turns_out_to_be_a_copy_is_read_where_it_lies():
+    twice = "roundeven((int32(x(i, j)) - 3) * 0.25 / 0.25) + 3"
+    again = "roundeven(b(i, j) / 0.5) + 3"
+    definition = inlined(f"""
+def f(uint8(4, 8) x) -> (float(4) s, float(4) m) {{
+  a(i, j) = uint8(int32(min(max({twice}, 0), 255))) where i in 0:4, j in 0:8
+  b(i, j) = (int32(a(i, j)) - 3) * 0.5 where i in 0:4, j in 0:8
+  c(i, j) = uint8(int32(min(max({again}, 0), 255))) where i in 0:4, j in 0:8
+  s(i) +=! exp(float(c(i, j)) * 0.1) where i in 0:4, j in 0:8
+  m(i) max=! float(c(i, j)) where i in 0:4, j in 0:8
+}}""")
+    assert [s.tensor for s in definition.body] == ["s", "m"]

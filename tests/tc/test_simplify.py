@@ -123,6 +123,12 @@ def test_quantized_again_alike_is_the_number_itself(scale, zero):
     assert unparse_expr(simple(parse_expr(twice))) == "n(i)"
 
 
+@pytest.mark.parametrize("number", ["n(i)", "float(n(i))", "int32(n(i))"])
+def test_without_a_zero_point_it_is_the_number_too(number):
+    text = f"int8(int32(min(max(roundeven({number} * 0.3 / 0.3), -128), 127)))"
+    assert unparse_expr(simple(parse_expr(text))) == "n(i)"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -16,7 +16,11 @@ from tcfuse.codegen import mathlib
 NAME = "tcf_device.hpp"  # as kernels include it
 
 # Those of the math library that know of registers, and what the device has in their place.
-_REPLACED = {"types": ("device/types", "device/hardware"), "memory": ("device/memory",)}
+_REPLACED: dict[str, tuple[str, ...]] = {
+    "types": ("device/types", "device/hardware"),
+    "memory": ("device/memory",),
+    "lookup": (),
+}
 
 
 @cache

@@ -20,6 +20,7 @@ HEADERS = (
     "compare",
     "convert",
     "memory",
+    "lookup",
     "storage",
     "codes",
     "integer",

@@ -24,14 +24,6 @@ TCF_INLINE void store_strided(T* p, int64_t stride, vec<T, L> v) {
   TCF_UNROLL
   for (int i = 0; i < L; i++) p[i * stride] = lane(v, i);
 }
-// Entries of a table that has one for each 8-bit number.
-template <class T, int L>
-TCF_INLINE vec<T, L> lookup(const T* table, vec<uint8_t, L> index) {
-  vec<T, L> v = {};
-  TCF_UNROLL
-  for (int i = 0; i < L; i++) set_lane(v, i, table[lane(index, i)]);
-  return v;
-}
 template <class T, int L>
 TCF_INLINE vec<T, L> gather(const T* base, vec<int64_t, L> index) {
   vec<T, L> v = {};
