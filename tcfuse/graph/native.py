@@ -178,7 +178,9 @@ def prologue(node: ir.Node, around: Surroundings) -> str | None:
         return "ONNX Runtime runs the quantized operator behind this DequantizeLinear"
     if name == "DequantizeLinear":
         return "what is read behind this DequantizeLinear is larger than its 8-bit integers"
-    if readers == {"MatMul"} and (_swaps_matrix(node) or _scales(node, around)):
+    if readers == {"MatMul"} and (
+        _swaps_matrix(node) or (_scales(node, around) and not _is_scaled_too_late(node, around))
+    ):
         return f"ONNX Runtime fuses {name} into the MatMul behind it"
     if readers <= POOLS | {"Conv"} and _pads_zeros(node) and _may_pad_readers(node):
         return f"ONNX Runtime fuses Pad into the {min(readers)} behind it"
@@ -214,18 +216,36 @@ def _after_matmul(node: ir.Node, value: ir.Value, around: Surroundings) -> Ancho
     if _scales(node, around):
         return Anchor("MatMul")
     product = value.producer()
-    if node.op_type != "Add" or product is None or product.op_type != "MatMul":
+    if product is None or product.op_type != "MatMul" or not _is_bias(node, value, around):
         return None
+    left = dims(product.inputs[0]) if product.inputs[0] is not None else None
+    # A longer shape puts a Reshape in between.
+    return Anchor("Gemm", closed=left is not None and len(left) != 2)
+
+
+def _is_bias(node: ir.Node, value: ir.Value, around: Surroundings) -> bool:
+    """Whether ``node`` adds to the product ``value`` what makes a Gemm of both."""
+    product = value.producer()
+    assert product is not None, "a product is made by a node"
     left, right = (dims(v) if v is not None else None for v in product.inputs[:2])
-    if left is None or right is None or len(right) != 2:
-        return None
+    if node.op_type != "Add" or left is None or right is None or len(right) != 2:
+        return False
     is_gemm = len(left) == 2 or all(isinstance(d, int) for d in left)
     bias = next((v for v in node.inputs if v is not None and v is not value), None)
     if not is_gemm or bias is None or not around.is_fixed(bias):
-        return None
-    if dims(bias) not in ((right[1],), (1, right[1])):
-        return None
-    return Anchor("Gemm", closed=len(left) != 2)  # a longer shape puts a Reshape in between
+        return False
+    return dims(bias) in ((right[1],), (1, right[1]))
+
+
+def _is_scaled_too_late(node: ir.Node, around: Surroundings) -> bool:
+    """Whether a product that reads ``node`` is a Gemm before factors are looked for."""
+    products = {user for user, _ in node.outputs[0].uses()}
+    return any(
+        _is_bias(user, value, around)
+        for product in products
+        for value in product.outputs
+        for user, _ in value.uses()
+    )
 
 
 def _after_integer(node: ir.Node, value: ir.Value, around: Surroundings) -> Anchor | None:

@@ -135,6 +135,21 @@ def test_the_bias_of_a_flat_product_belongs_to_it():
     assert reasons(found)["Add"] == "ONNX Runtime fuses Add into the MatMul before it"
 
 
+@pytest.mark.parametrize(
+    ("behind", "region"),
+    [("", "Erf Add"), ("y = Add(p, b)", "Erf Add Mul"), ("y = Add(b, p)", "Erf Add Mul")],
+)
+def test_a_factor_before_a_gemm_did_not_stay_outside_on_its_own(behind, region):
+    """A MatMul takes a factor; one with a bias is a Gemm by then, and a Mul would be left."""
+    constants = "h = Constant<value = float {0.5}>()"
+    body = f"{constants} e = Erf(x) a = Add(e, x) m = Mul(a, h) p = MatMul(m, w) {behind}"
+    bias = ", ".join(["1"] * 64)
+    body = f"b = Constant<value = float[64] {{{bias}}}>() {body}"
+    inputs, outputs = "float[256, 64] x, float[64, 64] w", "float[256, 64] y"
+    found = plan(body if behind else body.replace("p =", "y ="), inputs, outputs)
+    assert groups(found) == [region]
+
+
 def test_an_activation_belongs_to_its_convolution():
     found = conv_model("a = Relu(c) b = Exp(a) d = Tanh(b) y = Add(d, b)")
     assert groups(found) == ["Exp Tanh Add"]
