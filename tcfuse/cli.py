@@ -97,6 +97,21 @@ def doctor() -> int:
     return run()
 
 
+@app.command(epilog=examples("tcfuse calibrate", "tcfuse calibrate --forget"))
+def calibrate(
+    forgotten: Annotated[
+        bool, typer.Option("--forget", help="Plan with the built-in table again.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")
+    ] = False,
+) -> int:
+    """Measure this machine in a few seconds; models are then planned with its rates."""
+    from tcfuse.commands.calibrate import run
+
+    return run(forgotten=forgotten, quiet=quiet)
+
+
 def _terminated(signum: int, frame: FrameType | None) -> NoReturn:
     del signum, frame
     raise SystemExit(143)  # unwinds, so temporary files go

@@ -90,6 +90,17 @@ def _runtime() -> str:
     return f"onnxruntime {ort.__version__}, {', '.join(ort.get_available_providers())}"
 
 
+def _rates() -> str:
+    from tcfuse.calibration import calibrated
+    from tcfuse.graph.machine import MACHINE
+    from tcfuse.store import Store
+
+    machine = calibrated(Store.default())
+    if machine == MACHINE:
+        return "built-in table ('tcfuse calibrate' measures this machine)"
+    return f"measured on {machine.name}"
+
+
 def _operators() -> str:
     from tcfuse import opdef
 
@@ -132,6 +143,7 @@ CHECKS: dict[str, Check] = {
     "CUDA compiler": _cuda_compiler,
     "GPUs": _gpus,
     "onnxruntime": _runtime,
+    "rates": _rates,
     "operators": _operators,
     "end to end": _end_to_end,
 }

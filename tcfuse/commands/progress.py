@@ -23,6 +23,21 @@ def progress(quiet: bool = False) -> Iterator[Callable[[str], None]]:
         yield lambda text: bar.update(task, description=text)
 
 
+@contextmanager
+def percentage(quiet: bool = False) -> Iterator[Callable[[str, float], None]]:
+    """A function that shows a line and how much is done, from 0 to 1, as a bar."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda text, done: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda text, done: bar.update(task, description=text, completed=done)
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Lines on standard output, as they are."""
     for line in lines:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import onnx_ir as ir
 
 from tcfuse.graph.native import is_quantized, quantized_output
+from tcfuse.graph.native_kernels import FREE
 from tcfuse.graph.quantized import STAYS, new_node
 from tcfuse.graph.shapes import dims
 
@@ -23,7 +24,7 @@ def turn_channels(model: ir.Model) -> None:
     for graph in model.graphs():
         names = {node.name for node in graph}
         convolutions = [n for n in graph if n.op_type == "Conv" and is_quantized(n)]
-        made = {quantized_output(node) for node in convolutions} - {None}
+        made = dict.fromkeys(map(quantized_output, convolutions))
         read: dict[ir.Value, set[ir.Node]] = {}
         for node in convolutions:
             dequantize = node.inputs[0].producer() if node.inputs[0] is not None else None
@@ -72,6 +73,7 @@ def _transpose(
     turned = ir.Value(type=value.type, shape=ir.Shape([shape[k] for k in order]))
     attributes = [ir.AttrInt64s("perm", order)]
     node = new_node("Transpose", (value,), attributes, turned, names)
+    node.meta[FREE] = True
     if stays:
         node.meta[STAYS] = True
     return node

@@ -8,26 +8,25 @@ what survives.  So they need the right ratios, not the right microseconds.  Rate
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import onnx_ir as ir
-import sympy
 
+from tcfuse.graph.legality import is_fixed
+from tcfuse.graph.lookups import lookups
 from tcfuse.graph.machine import MACHINE, Machine
+from tcfuse.graph.native_kernel import kernel_name
+from tcfuse.graph.native_kernels import native_kernels
 from tcfuse.graph.plan import FusionGroup
-from tcfuse.graph.shapes import dims
-from tcfuse.types import DType
-
-DEFAULT_SIZE = 128
-"""Value of a size that is only known by name."""
-
-VIEWS = frozenset({"Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
-"""Operators that move nothing when ONNX Runtime runs them on its own buffers."""
-
-PARTIAL = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
-"""Operators that read no more of their first input than they write."""
+from tcfuse.graph.traffic import (
+    PARTIAL,
+    VIEWS,
+    elements,
+    length,
+    n_bytes,
+    read_bytes,
+)
 
 PRODUCTS = frozenset(
     {
@@ -50,13 +49,22 @@ RESIZES = frozenset({"Resize", "Upsample"})
 """Operators that interpolate between elements."""
 
 OPERATIONS: Mapping[str, float] = {
-    "Acos": 20, "Acosh": 20, "Asin": 20, "Asinh": 20, "Atan": 16, "Atanh": 20,
-    "Celu": 14, "Cos": 14, "Cosh": 16, "Div": 8, "Elu": 14, "Erf": 14, "Exp": 12,
-    "Gelu": 16, "LayerNormalization": 6, "Log": 12, "LogSoftmax": 16, "Mish": 28, "Mod": 10,
-    "Pow": 8, "Reciprocal": 8, "Selu": 14, "Sigmoid": 16, "Sin": 14, "Sinh": 16, "Softmax": 16,
-    "Softplus": 24, "Softsign": 9, "Sqrt": 8, "Tan": 20, "Tanh": 16,
+    "Acos": 10, "Acosh": 33, "Asin": 9, "Asinh": 37, "Atan": 11, "Atanh": 20, "BiasGelu": 11,
+    "Cast": 2, "Celu": 10, "Concat": 4, "Cos": 9, "Cosh": 10, "Div": 4, "Elu": 10, "Erf": 10,
+    "Exp": 8, "FastGelu": 11, "Gelu": 11, "GlobalAveragePool": 4, "GroupNormalization": 11,
+    "HardSigmoid": 2, "HardSwish": 2, "InstanceNormalization": 11, "LayerNormalization": 16,
+    "Log": 12, "LogSoftmax": 18, "Mish": 44, "Mod": 16, "Pow": 64, "QuantizeLinear": 5,
+    "QuickGelu": 10, "Reciprocal": 3, "Selu": 11, "Sigmoid": 10, "Sin": 8, "Sinh": 13,
+    "SkipLayerNormalization": 16, "Softmax": 18, "Softplus": 28, "Softsign": 3, "Sqrt": 5,
+    "Tan": 13, "Tanh": 9,
 }  # fmt: skip
-"""Cycles a vector of 16 lanes takes; operators that are not listed take one."""
+"""Cycles that a vector of 16 lanes takes in our kernels; other operators take one."""
+
+LOOKUP = 16
+"""Cycles of 16 functions of one byte, looked up in a table."""
+
+MULTIPLY_ADD = 6
+"""Cycles of 16 multiply-adds of contractions so small that they join a region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,47 +95,6 @@ class Estimate:
         return self.native_us / self.fused_us
 
 
-def elements(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
-    """Elements of ``value``; sizes that are not given count as ``DEFAULT_SIZE``.
-
-    A value of unknown shape counts as one element: nothing is known to be gained by it.
-    """
-    shape = dims(value)
-    if shape is None:
-        return 1
-    given = tuple(sorted(sizes.items())) if sizes else ()
-    return math.prod(max(s if isinstance(s, int) else _number(s, given), 0) for s in shape)
-
-
-@lru_cache(maxsize=1 << 16)
-def _number(size: sympy.Expr, sizes: tuple[tuple[str, int], ...]) -> int:
-    """The value of an expression over named sizes."""
-    known = {s: dict(sizes).get(str(s), DEFAULT_SIZE) for s in size.free_symbols}
-    return int(size.subs(known))
-
-
-def n_bytes(value: ir.Value, sizes: Mapping[str, int] | None = None) -> int:
-    """Bytes of ``value``; an unknown element type counts as four bytes."""
-    return elements(value, sizes) * _element_bytes(value.dtype)
-
-
-@lru_cache
-def _element_bytes(dtype: ir.DataType | None) -> int:
-    """Bytes of one element."""
-    known = DType.from_onnx(int(dtype)) if dtype is not None else None
-    return known.bytes if known else 4
-
-
-def node_us(
-    node: ir.Node, sizes: Mapping[str, int] | None = None, machine: Machine = MACHINE
-) -> float:
-    """Time of ONNX Runtime's kernel for ``node``."""
-    if node.op_type in VIEWS:
-        return machine.native_us
-    moved = _read_bytes([node], sizes) + sum(n_bytes(v, sizes) for v in node.outputs)
-    return machine.native_us + moved / machine.native_rate(node.op_type, moved)
-
-
 def estimate(
     group: FusionGroup, sizes: Mapping[str, int] | None = None, machine: Machine = MACHINE
 ) -> Estimate:
@@ -138,42 +105,22 @@ def estimate(
         sizes: Values of named sizes; ``DEFAULT_SIZE`` for the others.
         machine: What runs it.
     """
+    kernels = native_kernels(group.nodes)
     visible = set(group.outputs)
     inside = [v for node in group.nodes for v in node.outputs if v not in visible and v.uses()]
-    bytes_in = _read_bytes(group.nodes, sizes, set(group.inputs))
+    bytes_in = read_bytes(group.nodes, sizes, set(group.inputs))
     bytes_out = sum(n_bytes(v, sizes) for v in group.outputs)
-    flops = sum(_flops(node, sizes) for node in group.nodes)
+    flops = _region_flops(group.nodes, sizes)
     moving = (bytes_in + bytes_out) / machine.copy_rate(bytes_in + bytes_out)
     return Estimate(
         bytes_in=bytes_in,
         bytes_out=bytes_out,
         bytes_between=2 * sum(n_bytes(v, sizes) for v in inside),
         flops=flops,
-        kernels=sum(node.op_type not in VIEWS for node in group.nodes),
-        native_us=sum(node_us(node, sizes, machine) for node in group.nodes),
+        kernels=sum(not kernel.is_view for kernel in kernels),
+        native_us=sum(kernel.time_us(sizes, machine) for kernel in kernels),
         fused_us=machine.fused_us + max(moving, flops / 16 / machine.hertz * 1e6),
     )
-
-
-def _read_bytes(
-    readers: Iterable[ir.Node],
-    sizes: Mapping[str, int] | None,
-    wanted: Collection[ir.Value] | None = None,
-) -> int:
-    """Bytes that ``readers`` touch of the ``wanted`` values, by default of all they read.
-
-    A Gather or a Slice touches no more of its first operand than it keeps.
-    """
-    touched: dict[ir.Value, int] = {}
-    for node in readers:
-        for position, value in enumerate(node.inputs):
-            if value is None or (wanted is not None and value not in wanted):
-                continue
-            amount = whole = n_bytes(value, sizes)
-            if node.op_type in PARTIAL and position == 0:
-                amount = sum(n_bytes(output, sizes) for output in node.outputs)
-            touched[value] = min(touched.get(value, 0) + amount, whole)
-    return sum(touched.values())
 
 
 def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
@@ -186,28 +133,28 @@ def multiply_adds(node: ir.Node, sizes: Mapping[str, int] | None = None) -> int:
     made = max((elements(v, sizes) for v in node.outputs), default=0)
     if node.op_type in PRODUCTS:
         rows_last = bool(node.attributes.get_int("transA", 0))
-        return made * _length(inputs[0], -2 if rows_last else -1, sizes)
+        return made * length(inputs[0], -2 if rows_last else -1, sizes)
     if node.op_type in FILTERS:
         filters = FILTERS[node.op_type]
-        return made * counts[filters] // max(_length(inputs[filters], 0, sizes), 1)
+        return made * counts[filters] // max(length(inputs[filters], 0, sizes), 1)
     match node.op_type:
         case "Gemm" | "FusedGemm":
-            return made * counts[0] // max(_length(node.outputs[0], 0, sizes), 1)
+            return made * counts[0] // max(length(node.outputs[0], 0, sizes), 1)
         case "ConvTranspose":
-            return counts[0] * counts[1] // max(_length(inputs[1], 0, sizes), 1)
+            return counts[0] * counts[1] // max(length(inputs[1], 0, sizes), 1)
         case "Einsum":
             return math.prod(counts)
         case "Attention" | "FlexAttention" | "MultiHeadAttention":
-            keys = _length(inputs[1], -2, sizes) + _past_length(node, sizes)
+            keys = length(inputs[1], -2, sizes) + _past_length(node, sizes)
             return 2 * elements(node.outputs[0], sizes) * keys
         case "RNN" | "GRU" | "LSTM":
-            points = counts[0] // max(_length(inputs[0], -1, sizes), 1)
+            points = counts[0] // max(length(inputs[0], -1, sizes), 1)
             return points * (counts[1] + counts[2])
         case "CausalConvWithState":
-            return counts[0] * _length(inputs[1], -1, sizes)
+            return counts[0] * length(inputs[1], -1, sizes)
         case "LinearAttention":  # each key is decayed, corrected, added to and read
             heads = max(1, node.attributes.get_int("kv_num_heads", 1))
-            return 3 * counts[2] * max(1, _length(inputs[1], -1, sizes) // heads)
+            return 3 * counts[2] * max(1, length(inputs[1], -1, sizes) // heads)
         case _:
             return made * max(counts, default=1)
 
@@ -227,16 +174,19 @@ def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
     """How many steps lie before those of an attention's keys."""
     position = 6 if node.op_type == "MultiHeadAttention" else 4
     past = node.inputs[position] if len(node.inputs) > position else None
-    return 0 if past is None else _length(past, 2, sizes)
+    return 0 if past is None else length(past, 2, sizes)
 
 
-def _length(value: ir.Value | None, axis: int, sizes: Mapping[str, int] | None) -> int:
-    """The size of a value along an axis; 1 when there is none, or it is unknown."""
-    shape = None if value is None else dims(value)
-    if not shape or not -len(shape) <= axis < len(shape):
-        return 1
-    size, given = shape[axis], tuple(sorted(sizes.items())) if sizes else ()
-    return size if isinstance(size, int) else _number(size, given)
+def _region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> float:
+    """Weighted scalar operations of a region; what a table is cheaper for is looked up."""
+    each = {node: _flops(node, sizes) for node in nodes}
+    for last, members in lookups(nodes).items():
+        computed = sum(each[node] for node in members)
+        table = LOOKUP * max(elements(value, sizes) for value in last.outputs)
+        if table < computed:
+            each |= dict.fromkeys(members, 0.0)
+            each[last] = table
+    return sum(each.values())
 
 
 def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
@@ -244,10 +194,25 @@ def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     if node.op_type in VIEWS:
         return 0
     if node.op_type in CONTRACTIONS:
-        return multiply_adds(node, sizes)
+        return MULTIPLY_ADD * multiply_adds(node, sizes)
     if reads := window_reads(node, sizes):
         return reads
     read = () if node.op_type in PARTIAL else node.inputs
     values = [v for v in (*read, *node.outputs) if v is not None]
     largest = max((elements(value, sizes) for value in values), default=0)
-    return largest * OPERATIONS.get(node.op_type, 1)
+    return min(largest, _wanted(node, sizes)) * _cycles(node)
+
+
+def _wanted(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
+    """Elements that those who read ``node`` want: parts of it only, or all."""
+    users = [(user, position) for value in node.outputs for user, position in value.uses()]
+    if not users or any(u.op_type not in PARTIAL or position != 0 for u, position in users):
+        return math.inf
+    return sum(elements(value, sizes) for user, _ in users for value in user.outputs)
+
+
+def _cycles(node: ir.Node) -> float:
+    """Cycles for 16 elements: what a constant divides or raises to a power is cheap."""
+    divisor = node.inputs[1] if node.op_type == "Div" else None
+    is_cheap = kernel_name(node) == "Pow" or (divisor is not None and is_fixed(divisor))
+    return 1 if is_cheap else OPERATIONS.get(node.op_type, 1)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import elements
 from tcfuse.graph.legality import ALLOWED, Edge, Verdict
 from tcfuse.graph.regions import grow, node_graph
+from tcfuse.graph.traffic import elements
 
 BROADCAST = 4
 """An operand is small when the node that reads it writes this many times its elements."""

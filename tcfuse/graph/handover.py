@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import n_bytes
 from tcfuse.graph.legality import MAX_NODES, definition_of, is_fixed
+from tcfuse.graph.traffic import n_bytes
 from tcfuse.opdef import Kind
 
 MOVES = (Kind.MOVEMENT, Kind.VIEW)

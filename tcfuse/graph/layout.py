@@ -15,10 +15,11 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from tcfuse.graph.cost import RESIZES, n_bytes
+from tcfuse.graph.cost import RESIZES
 from tcfuse.graph.legality import is_fixed
 from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.shapes import dims
+from tcfuse.graph.traffic import n_bytes
 
 BLOCK = 8
 """Channels in a block (16 with AVX-512; a multiple of 16 is one of 8)."""

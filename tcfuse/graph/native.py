@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 
 from tcfuse.graph.constants import constant_value
-from tcfuse.graph.cost import elements
 from tcfuse.graph.layout import Surroundings
 from tcfuse.graph.legality import ALLOWED, Verdict
 from tcfuse.graph.shapes import dims
+from tcfuse.graph.traffic import elements
 
 SLOW_ALONE: Mapping[str, str] = {
     "Acos": "one libm call an element",

@@ -119,7 +119,7 @@ def test_a_transpose_behind_arithmetic_is_kept():
 def test_a_copy_of_foreign_data_is_given_back():
     body = "a = Mul(x, x) b = Relu(a) y = Concat<axis = 0>(big, b)"
     found = plan(
-        body, inputs="float[4, 64] x, float[4096, 64] big", outputs="float[4100, 64] y"
+        body, inputs="float[4, 640] x, float[4096, 640] big", outputs="float[4100, 640] y"
     )
     assert groups(found) == ["Mul Relu"]
     assert "moves data" in reasons(found)["Concat"]

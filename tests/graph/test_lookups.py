@@ -1,0 +1,58 @@
+"""Functions of one byte, which a table stands for."""
+
+import numpy as np
+import onnx
+import pytest
+
+from tcfuse.graph.cost import LOOKUP, estimate
+from tcfuse.graph.fusion import group_of
+from tcfuse.graph.load import load_model
+from tcfuse.graph.lookups import lookups
+
+READ = "a = DequantizeLinear(x, s, z)"
+
+
+def nodes(body):
+    text = (
+        '<ir_version: 8, opset_import: ["" : 17]> g (int8[64, 64] x, int8[64, 64] u) => '
+        f"(int8[64, 64] y) {{{body}}}"
+    )
+    proto = onnx.parser.parse_model(text)
+    for name, array in {"s": np.float32(0.1), "h": np.float32(0.5), "z": np.int8(3)}.items():
+        proto.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    return [n for n in load_model(proto).graph if n.op_type != "Constant"]
+
+
+def found(body):
+    return [
+        (last.op_type, sorted(member.op_type for member in members))
+        for last, members in lookups(nodes(body)).items()
+    ]
+
+
+def test_a_chain_between_integers_is_one_function_whatever_is_rounded_inside():
+    body = (
+        f"{READ} b = Exp(a) c = Mul(b, h) d = QuantizeLinear(c, s, z) "
+        "e = DequantizeLinear(d, s, z) f = Erf(e) y = QuantizeLinear(f, s, z)"
+    )
+    expected = ["DequantizeLinear"] * 2 + ["Erf", "Exp", "Mul"] + ["QuantizeLinear"] * 2
+    assert found(body) == [("QuantizeLinear", expected)]
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        "c = DequantizeLinear(u, s, z) b = Mul(a, c)",
+        "b = Softmax(a)",
+        "b = Transpose(a)",
+    ],
+)
+def test_what_needs_another_element_is_no_function_of_a_byte(middle):
+    assert found(f"{READ} {middle} y = QuantizeLinear(b, s, z)") == []
+
+
+def test_a_costly_function_costs_its_table_and_a_cheap_one_itself():
+    costly = f"{READ} b = Erf(a) c = Exp(b) d = Tanh(c) y = QuantizeLinear(d, s, z)"
+    assert estimate(group_of(nodes(costly))).flops == LOOKUP * 64 * 64
+    cheap = f"{READ} b = Neg(a) y = QuantizeLinear(b, s, z)"
+    assert estimate(group_of(nodes(cheap))).flops < LOOKUP * 64 * 64
