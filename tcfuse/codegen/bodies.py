@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, instances, loops
+from tcfuse.codegen.kernel_ast import Block, Loop, instances, loops
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, accesses
@@ -147,28 +147,6 @@ class Bodies:
             written = self.scop.statement(instance.statement).comprehension
             total += sum(1 for value in written.values for _ in walk(value))
         return total
-
-    def cost(self, block: Block) -> Polynomial:
-        """Scalar operations of a block, as a polynomial of the sizes."""
-        total = Polynomial()
-        for node in block:
-            match node:
-                case Instance():
-                    total = total + Polynomial.constant(self.work((node,)) + 1)
-                case Guard():
-                    total = total + self.cost(node.then) + self.cost(node.otherwise)
-                case Loop():
-                    extent = node.high - node.low
-                    turns = node.block[0] if node.block else 64
-                    known = Polynomial.constant(turns)
-                    if self._only_sizes(extent):
-                        known = extent.at_least_zero()
-                    total = total + known * self.cost(node.body)
-        return total
-
-    def _only_sizes(self, value: Polynomial) -> bool:
-        names = set(self.scop.checked.sizes)
-        return all(factor in names for monomial, _ in value.terms for factor in monomial)
 
 
 def _mentions(access: Access, names: set[str]) -> bool:

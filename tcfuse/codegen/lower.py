@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tcfuse.codegen.duration import Durations
 from tcfuse.codegen.kernel_ast import Block, Loop, Node, loops
 from tcfuse.codegen.loops import LoopWriter, is_vector
 from tcfuse.codegen.scope import Lines
@@ -22,7 +23,7 @@ STEP_AROUND_LOOPS = 4 * MOST_LANES  # and of one that has loops inside
 
 @dataclass(frozen=True, slots=True)
 class PhaseBody:
-    """One phase: its function's lines, number of iterations and work of each, as C text."""
+    """One phase as C text: its function's lines, its iterations, picoseconds of one of them."""
 
     lines: Lines
     extent: str
@@ -41,6 +42,7 @@ class NestWriter:
         reciprocals: bool = False,
     ) -> None:
         self.loops = LoopWriter(scop, tensors, unroll, reciprocals=reciprocals)
+        self.durations = Durations(scop, tensors)
 
     def phases(self, nests: list[Block]) -> list[PhaseBody]:
         """The phases of a kernel, in the order in which they run."""
@@ -64,7 +66,7 @@ class NestWriter:
     def _serial(self, block: Block) -> PhaseBody:
         lines = Lines()
         self.loops.block(block, lines, None)
-        return PhaseBody(lines, "1", str(self.loops.bodies.cost(block)))
+        return PhaseBody(lines, "1", str(self.durations.block(block)))
 
     def _parallel(self, loop: Loop) -> PhaseBody:
         if loop.lanes and is_vector(loop):
@@ -85,7 +87,7 @@ class NestWriter:
         with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):
             self.loops.block(chain[-1].body, lines, None)
             self._advance(chain, lines)
-        return PhaseBody(lines, str(total), str(self.loops.bodies.cost(chain[-1].body)))
+        return PhaseBody(lines, str(total), str(self.durations.block(chain[-1].body)))
 
     def _collapses(self, chain: list[Loop]) -> bool:
         """Whether the only thing in the innermost loop is a parallel loop of fixed bounds."""
@@ -138,7 +140,8 @@ class NestWriter:
             else f"({extent} + {step - 1}) / {step}"
         )
         per_step = extent if (extent.number or step) < step else Polynomial.constant(step)
-        return PhaseBody(lines, steps, str(self.loops.bodies.cost(loop.body) * per_step))
+        cost = self.durations.block(loop.body, loop.iterator) * per_step
+        return PhaseBody(lines, steps, str(cost))
 
 
 def _atom(extent: Polynomial) -> Polynomial:

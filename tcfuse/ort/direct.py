@@ -122,9 +122,9 @@ class DirectBuild:
         """Names everything that determines the library."""
         kernel = self.kernel
         level = machine_level()
-        return key_of(
-            kernel.name, kernel.text, kernel.interface, level, self.contract, _tools()
-        )
+        plan = (kernel.phases, kernel.shared_bytes, kernel.local_bytes)
+        text = (kernel.name, kernel.text, kernel.interface)
+        return key_of(*text, *plan, level, self.contract, _tools())
 
     def load(self) -> tuple[DirectKernel, bool]:
         """The kernel, and whether it had to be built because no earlier run did.

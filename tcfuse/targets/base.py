@@ -29,7 +29,8 @@ class Phase:
             int64_t begin, int64_t end, int32_t* fault)`` that runs iterations ``[begin, end)``.
             ``tensors`` holds the inputs, then the outputs.
         extent: Number of iterations, a C expression over size names.
-        cost: Work of one iteration in scalar operations, a C expression over size names.
+        cost: About how many picoseconds one iteration takes (``codegen.duration``), a C
+            expression over size names.
     """
 
     symbol: str

@@ -150,9 +150,11 @@ def test_many_shapes_are_remembered_and_forgotten(ops):
 
 def test_threads_share_a_layer_and_a_call_uses_threads(ops):
     parallel = tcfuse.define(TEXT, threads=3, quiet=True, sizes={"P": 4})
-    x = array(700, 300)
+    x = array(1400, 600)
     expected = ops.softmax(x)
     np.testing.assert_array_equal(parallel.softmax(x), expected)
+    (plan,) = parallel.softmax._plans.values()
+    assert max(plan.parts) > 2  # or no thread would be needed
     wrong = []
 
     def work(seed: int) -> None:
@@ -195,16 +197,16 @@ import os, sys
 import numpy as np, tcfuse
 
 text = "def {} (float(N, M) X) -> (Y) {{ Y(i) +=! X(i, j) * {}.0 }}"
-x = np.ones((900, 900), np.float32)
+x = np.ones((3000, 3000), np.float32)
 first = tcfuse.define(text.format("f", sys.argv[1]), threads=3)
-assert (first.f(x) == 900 * int(sys.argv[1])).all()
+assert (first.f(x) == 3000 * int(sys.argv[1])).all()
 if (child := os.fork()) == 0:
-    assert (first.f(x) == 900 * int(sys.argv[1])).all()
+    assert (first.f(x) == 3000 * int(sys.argv[1])).all()
     second = tcfuse.define(text.format("g", sys.argv[2]), threads=3)
-    assert (second.g(x) == 900 * int(sys.argv[2])).all()
+    assert (second.g(x) == 3000 * int(sys.argv[2])).all()
     sys.exit(0)
 third = tcfuse.define(text.format("h", sys.argv[2]))  # at the same time as the child
-assert (third.h(x) == 900 * int(sys.argv[2])).all()
+assert (third.h(x) == 3000 * int(sys.argv[2])).all()
 assert os.waitpid(child, 0)[1] == 0
 """
 
@@ -453,7 +455,7 @@ def test_a_bound_call_keeps_its_arrays(ops):
 
 
 def test_a_bound_call_on_threads(ops):
-    x = array(300, 517)
+    x = array(900, 517)
     wide = tcfuse.define(TEXT, sizes={"P": 4}, threads=3, quiet=True)
     np.testing.assert_array_equal(wide.softmax.bind(x)(), ops.softmax(x))
     assert ops.softmax.bind(array(0, 8))().shape == (0, 8)

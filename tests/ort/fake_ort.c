@@ -220,6 +220,16 @@ static OrtStatus *compute_stream(const OrtKernelContext *context, void **stream)
   return NULL;
 }
 
+static OrtStatus *config_entries(const OrtKernelInfo *info, OrtKeyValuePairs **entries) {
+  (void)info, *entries = NULL;
+  return NULL;
+}
+static const char *key_value(const OrtKeyValuePairs *entries, const char *key) {
+  (void)entries, (void)key;
+  return NULL;
+}
+static void release_entries(OrtKeyValuePairs *entries) { (void)entries; }
+
 static const void *const api[LAST_SLOT + 1] = {
     [CreateStatus_slot] = create_status,
     [ReleaseStatus_slot] = release_status,
@@ -236,6 +246,9 @@ static const void *const api[LAST_SLOT + 1] = {
     [MemoryInfoGetId_slot] = memory_id,
     [KernelInfo_GetLogger_slot] = get_logger,
     [Logger_LogMessage_slot] = log_message,
+    [KernelInfo_GetConfigEntries_slot] = config_entries,
+    [GetKeyValue_slot] = key_value,
+    [ReleaseKeyValuePairs_slot] = release_entries,
     [KernelInfoGetConstantInput_tensor_slot] = constant_input,
     [KernelContext_GetInput_slot] = get_input,
     [KernelContext_GetOutput_slot] = get_output,

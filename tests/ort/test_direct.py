@@ -53,7 +53,7 @@ TCF_KERNEL(center_1){ARGUMENTS} {{
         (("K", "N * M"),),
         (("M != 7", "seven columns are too many"),),
     )
-    phases = (Phase("center_0", "M", "3 * N"), Phase("center_1", "N", "M"))
+    phases = (Phase("center_0", "M", "300 * N"), Phase("center_1", "N", "100 * M"))
     return KernelSource("center", text, interface, phases, "8 * M", "8 * N")
 
 

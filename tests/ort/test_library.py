@@ -48,7 +48,7 @@ TCF_KERNEL({name}_0){ARGUMENTS} {{
 }}"""
     x, b = port("x", "n0", "n1", dtype=dtype), port("b", "n1", dtype=dtype)
     interface = Interface((x, b), (port("y", "n0", "n1", dtype=dtype),), ("n0", "n1"))
-    return KernelSource(name, text, interface, (Phase(f"{name}_0", "n0", "2 * n1"),))
+    return KernelSource(name, text, interface, (Phase(f"{name}_0", "n0", "200 * n1"),))
 
 
 def center() -> KernelSource:
@@ -73,7 +73,7 @@ TCF_KERNEL(center_1){ARGUMENTS} {{
     for (int64_t j = 0; j < n[1]; j++) y[i * n[1] + j] = x[i * n[1] + j] - mean[j];
 }}"""
     interface = Interface((port("x", "n0", "n1"),), (port("y", "n0", "n1"),), ("n0", "n1"))
-    phases = (Phase("center_0", "n1", "3 * n0"), Phase("center_1", "n0", "n1"))
+    phases = (Phase("center_0", "n1", "300 * n0"), Phase("center_1", "n0", "100 * n1"))
     return KernelSource("center", text, interface, phases, "8 * n1", "8 * n0")
 
 
@@ -94,7 +94,7 @@ TCF_KERNEL(take_0){ARGUMENTS} {{
         (port("y", "n2", "n1"),),
         ("n0", "n1", "n2"),
     )
-    return KernelSource("take", text, interface, (Phase("take_0", "n2", "n1"),))
+    return KernelSource("take", text, interface, (Phase("take_0", "n2", "100 * n1"),))
 
 
 def flatten() -> KernelSource:

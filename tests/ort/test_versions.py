@@ -111,10 +111,10 @@ def kernels() -> list[KernelSource]:
     picked = Port("y", TensorType(DType.FLOAT32, ("n2", "n1")))
     twice = Interface((matrix,), (Port("y", matrix.type),), ("n0", "n1"))
     pick = Interface((matrix, index), (picked,), ("n0", "n1", "n2"))
-    phases = (Phase("twice_0", "n0", "n1"), Phase("twice_1", "n0", "n1"))
+    phases = (Phase("twice_0", "n0", "100 * n1"), Phase("twice_1", "n0", "100 * n1"))
     return [
         KernelSource("twice", TWICE, twice, phases, shared_bytes="4 * n0 * n1"),
-        KernelSource("pick", PICK, pick, (Phase("pick_0", "n2", "n1"),)),
+        KernelSource("pick", PICK, pick, (Phase("pick_0", "n2", "100 * n1"),)),
     ]
 
 

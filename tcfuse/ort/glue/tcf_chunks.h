@@ -5,17 +5,23 @@
 #include "tcf_region.h"
 
 enum {
-  WORK_PER_CHUNK = 40000, /* scalar operations: about 5 us, ten times a dispatch */
   MOST_CHUNKS = 64,
   STACK_SCRATCH = 16384, /* bytes */
   CACHE_LINE = 64,
 };
 
-/* How many pieces a thread pool gets: as many as have enough work each. */
-static inline int64_t tcf_count_chunks(TcfWork work) {
-  double whole = (double)work.extent * (double)tcf_max(work.cost, 1) / WORK_PER_CHUNK;
+/* Picoseconds.  Threads that wait for work on their cores take it in one or two microseconds, and
+ * ones that sleep have to be woken, which takes the caller ten. */
+#define LEAST_CHUNK 4e6
+#define LEAST_LOOP 16e6
+#define LEAST_LOOP_ASLEEP 64e6
+
+/* How many pieces a thread pool gets: none but whole loops of which less is not worth a thread. */
+static inline int64_t tcf_count_chunks(TcfWork work, int asleep) {
+  double whole = (double)work.extent * (double)tcf_max(work.cost, 1);
+  if (whole < (asleep ? LEAST_LOOP_ASLEEP : LEAST_LOOP)) return 1;
   int64_t most = tcf_min(work.extent, MOST_CHUNKS);
-  return whole < 2 ? 1 : tcf_min(whole < MOST_CHUNKS ? (int64_t)whole : MOST_CHUNKS, most);
+  return whole < LEAST_CHUNK * MOST_CHUNKS ? tcf_min((int64_t)(whole / LEAST_CHUNK), most) : most;
 }
 
 /* Where chunk `k` of `chunks` begins; the last one ends where chunk `chunks` would begin. */

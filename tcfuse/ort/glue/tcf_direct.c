@@ -25,7 +25,7 @@ TCF_EXPORT int tcf_direct_plan(int k, const int64_t *dims, int64_t *plan) {
   region->plan(sizes, work, &scratch);
   plan[0] = scratch.shared_bytes;
   plan[1] = scratch.local_bytes;
-  for (int p = 0; p < region->n_phases; p++) plan[2 + p] = tcf_count_chunks(work[p]);
+  for (int p = 0; p < region->n_phases; p++) plan[2 + p] = tcf_count_chunks(work[p], 1);
   return 1;
 }
 

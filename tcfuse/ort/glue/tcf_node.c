@@ -7,7 +7,11 @@
 typedef struct {
   const TcfOp *op;
   TcfConstants constants;
+  int asleep; /* the session's threads do not spin while they wait for work */
 } Node;
+
+/* The first version whose nodes can read the entries of their session. */
+enum { ENTRIES_MINOR = 24 };
 
 OrtStatus *tcf_compute(void *kernel, OrtKernelContext *context) {
   const Node *node = kernel;
@@ -16,7 +20,7 @@ OrtStatus *tcf_compute(void *kernel, OrtKernelContext *context) {
   int64_t sizes[region->n_sizes + 1];
   TcfOutputs outputs;
   TCF_TRY(tcf_open_call(region, &node->constants, context, tensors, sizes, &outputs));
-  return outputs.elements ? tcf_run(node->op, context, tensors, sizes) : NULL;
+  return outputs.elements ? tcf_run(node->op, node->asleep, context, tensors, sizes) : NULL;
 }
 
 /* Initializers do not change, so a run need not ask for them. */
@@ -38,6 +42,18 @@ static OrtStatus *keep_constants(const Node *node, const OrtKernelInfo *info) {
   return NULL;
 }
 
+/* Whether the session was told that its threads shall sleep; they spin unless they are told. */
+static OrtStatus *learn_of_threads(const OrtKernelInfo *info, int *asleep) {
+  OrtKeyValuePairs *entries = NULL;
+  *asleep = 0;
+  if (tcf_runtime_minor < ENTRIES_MINOR) return NULL;
+  TCF_TRY(ORT(KernelInfo_GetConfigEntries)(info, &entries));
+  const char *spin = ORT(GetKeyValue)(entries, "session.intra_op.allow_spinning");
+  *asleep = spin && spin[0] == '0';
+  ORT(ReleaseKeyValuePairs)(entries);
+  return NULL;
+}
+
 OrtStatus *tcf_create(const OrtCustomOp *op, OrtApi api, const OrtKernelInfo *info,
                       void **kernel) {
   const TcfRegion *region = ((const TcfOp *)op)->region;
@@ -52,7 +68,8 @@ OrtStatus *tcf_create(const OrtCustomOp *op, OrtApi api, const OrtKernelInfo *in
   node->op = (const TcfOp *)op;
   node->constants.dims = (int64_t *)(node + 1);
   node->constants.data = (const void **)((char *)(node + 1) + dims_bytes);
-  OrtStatus *status = keep_constants(node, info);
+  OrtStatus *status = learn_of_threads(info, &node->asleep);
+  if (!status) status = keep_constants(node, info);
   if (status) {
     allocator->Free(allocator, node);
     return status;

@@ -18,6 +18,7 @@ typedef struct OrtShapeInferContext OrtShapeInferContext;
 typedef struct OrtSessionOptions OrtSessionOptions;
 typedef struct OrtCustomOpDomain OrtCustomOpDomain;
 typedef struct OrtTensorShape OrtTensorShape; /* OrtTensorTypeAndShapeInfo */
+typedef struct OrtKeyValuePairs OrtKeyValuePairs;
 typedef struct OrtLogger OrtLogger;
 typedef struct OrtCustomOp OrtCustomOp;
 typedef const void *const *OrtApi;
@@ -78,6 +79,9 @@ TCF_SLOT(271, OrtStatus *, SetSymbolicDimensions, OrtTensorShape *, const char *
 TCF_SLOT(274, OrtStatus *, KernelContext_ParallelFor, const OrtKernelContext *, void (*)(void *, size_t), size_t, size_t, void *) /* 17 */
 TCF_SLOT(277, OrtStatus *, KernelContext_GetScratchBuffer, const OrtKernelContext *, const OrtMemoryInfo *, size_t, void **) /* 18 */
 TCF_SLOT(278, OrtStatus *, KernelInfoGetAllocator, const OrtKernelInfo *, int memory, OrtAllocator **) /* 18 */
+TCF_SLOT(297, const char *, GetKeyValue, const OrtKeyValuePairs *, const char *key)           /* 22 */
+TCF_SLOT(300, void, ReleaseKeyValuePairs, OrtKeyValuePairs *)                                 /* 22 */
+TCF_SLOT(391, OrtStatus *, KernelInfo_GetConfigEntries, const OrtKernelInfo *, OrtKeyValuePairs **) /* 24 */
 TCF_SLOT(414, OrtStatus *, GetTensorElementTypeAndShapeDataReference, const OrtValue *, int *, const int64_t **, size_t *) /* 24 */
 /* clang-format on */
 

@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
   int64_t extent; /* iterations */
-  int64_t cost;   /* scalar operations of one iteration */
+  int64_t cost;   /* about how many picoseconds one takes */
 } TcfWork;
 
 typedef struct {

@@ -56,6 +56,7 @@ static void run_chunk(void *data, size_t index) {
 /* What one call needs besides its tensors. */
 typedef struct {
   TcfWork *work;         /* per phase */
+  int asleep;            /* what the threads are before a loop */
   int64_t shared_bytes;  /* 0: the stack serves */
   int64_t local_bytes;   /* of one part; 0: the stack serves */
   int64_t parts;
@@ -69,7 +70,7 @@ static void plan_scratch(const TcfRegion *region, const TcfScratch *scratch, Pla
   plan->parts = 1;
   if (plan->local_bytes == 0) return;
   for (int p = 0; p < region->n_phases; p++)
-    plan->parts = tcf_max(plan->parts, tcf_count_chunks(plan->work[p]));
+    plan->parts = tcf_max(plan->parts, tcf_count_chunks(plan->work[p], plan->asleep));
   plan->parts = tcf_max(1, tcf_min(plan->parts, MOST_LOCAL_BYTES / plan->local_bytes));
 }
 
@@ -88,7 +89,7 @@ static OrtStatus *run_phases(const TcfOp *op, OrtKernelContext *context, char *c
     if (plan->work[p].extent <= 0) continue;
     job.loop = region->loops[p][op->level];
     job.extent = plan->work[p].extent;
-    job.chunks = tcf_count_chunks(plan->work[p]);
+    job.chunks = tcf_count_chunks(plan->work[p], plan->asleep);
     if (job.chunks == 1) {
       run_chunk(&job, 0);
     } else {
@@ -98,11 +99,11 @@ static OrtStatus *run_phases(const TcfOp *op, OrtKernelContext *context, char *c
   return fault ? tcf_refuse(region, "an index is out of range") : NULL;
 }
 
-OrtStatus *tcf_run(const TcfOp *op, OrtKernelContext *context, char *const *tensors,
-                   const int64_t *sizes) {
+OrtStatus *tcf_run(const TcfOp *op, int asleep, OrtKernelContext *context,
+                   char *const *tensors, const int64_t *sizes) {
   TcfWork work[op->region->n_phases];
   TcfScratch scratch;
-  Plan plan = {.work = work};
+  Plan plan = {.work = work, .asleep = asleep};
   op->region->plan(sizes, work, &scratch);
   plan_scratch(op->region, &scratch, &plan);
   int64_t bytes = plan.shared_bytes + plan.local_bytes * plan.parts;
