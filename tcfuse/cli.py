@@ -8,6 +8,7 @@ Exit status: 0 done, 1 the input is at fault, 2 the command line is, 3 verificat
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -21,6 +22,9 @@ from tcfuse.commands import models, own_layers, tc_texts
 from tcfuse.commands.examples import examples
 from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
 
+# Objects between two searches for garbage: hardly any cycle ends before the program does, and
+# looking for them would take a fifth of a short run.
+COLLECTION = 100_000, 20, 20
 USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # click's UsageError
 
 app = typer.Typer(
@@ -124,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = [argument for argument in arguments if argument != "--traceback"]
     if argv is None:
         signal.signal(signal.SIGTERM, _terminated)
+        gc.set_threshold(*COLLECTION)
     try:
         debug.current()
         if not arguments:
@@ -136,6 +141,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error)
     except KeyboardInterrupt:
         return 130
+    finally:
+        if argv is None:
+            gc.freeze()  # the interpreter ends 0.1 s sooner: it need not look once more
     return status if isinstance(status, int) else 0
 
 

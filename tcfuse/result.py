@@ -13,7 +13,7 @@ import onnx_ir as ir
 from tcfuse.errors import InputError
 from tcfuse.ort.inference import save_aside
 from tcfuse.ort.manifest import Report, library_path, manifest_path, sha256
-from tcfuse.ort.writer import write_model
+from tcfuse.ort.writer import digest_if_same, write_model
 from tcfuse.profile import timed
 
 if TYPE_CHECKING:
@@ -76,12 +76,18 @@ class Result:
         if self.library is None:
             library_path(target).unlink(missing_ok=True)  # stale, of an earlier run
         data = folder / f"{target.name}.data"
+        if not model.exists():
+            target.touch()  # as new as the rest, and no newer than what is made of it
         for file in (data, library, manifest, model):
             if file.exists():
                 file.replace(target.parent / file.name)
 
     def _write_model(self, path: Path, target: Path) -> str:
-        """Write the model to ``path`` as it must look at ``target``; its digest."""
+        """Write the model to ``path`` as it must look at ``target``; its digest.
+
+        Where ``target`` is that model already, nothing is written: a build that is repeated
+        need not write its weights again.
+        """
         tensors = [v.const_value for v in self.model.graph.initializers.values()]
         external = [t for t in tensors if isinstance(t, ir.ExternalTensor)]
         stays = (
@@ -93,7 +99,8 @@ class Result:
         elif self.library is None and self.source is not None:
             shutil.copyfile(self.source, path)  # byte for byte
         else:
-            return write_model(self.model, path)
+            same = digest_if_same(self.model, target)
+            return write_model(self.model, path) if same is None else same
         return sha256([("model", path)])["model"]
 
 

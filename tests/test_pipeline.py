@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -222,6 +223,20 @@ def test_options_are_checked():
 
 
 class TestSave:
+    def test_a_build_that_is_repeated_does_not_write_the_model_again(self, tmp_path: Path):
+        result, target = optimize(model("gelu"), gate=False), tmp_path / "out.onnx"
+        result.save(target)
+        first, manifest = target.stat(), read_manifest(target)
+        os.utime(target, ns=(0, 0))
+        result.save(target)
+        assert target.stat().st_ino == first.st_ino
+        assert target.stat().st_mtime_ns >= first.st_mtime_ns  # as new as its library
+        assert read_manifest(target) == manifest
+        target.write_bytes(target.read_bytes()[:-1])
+        result.save(target)
+        assert target.stat().st_size == first.st_size
+        assert read_manifest(target) == manifest
+
     def test_writes_model_library_and_manifest(self, tmp_path: Path):
         result = optimize(model("gelu"), gate=False)
         result.save(tmp_path / "out.onnx")

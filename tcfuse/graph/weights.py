@@ -38,7 +38,6 @@ from tcfuse.graph.wire import (
 )
 
 LARGE_BYTES = 1 << 16
-CHUNK_BYTES = 4 << 20
 _ODD = (ir.DataType.UNDEFINED, ir.DataType.STRING)
 _PLAIN = frozenset(d.value for d in ir.DataType if d not in _ODD and d.bitwidth >= 8)
 _SUPPORTED = sys.byteorder == "little" and hasattr(os, "preadv")
@@ -116,16 +115,15 @@ class StoredTensor(ir.LazyTensor):
         array.flags.writeable = False
         return ir.Tensor(array, self.dtype, name=self.name)
 
-    def chunks(self) -> Iterator[memoryview]:
+    def chunks(self, memory: Iterator[memoryview]) -> Iterator[memoryview]:
         """Its bytes, piece by piece, without having them all in memory.
 
-        A piece is good until the next but one is asked for.
+        Args:
+            memory: Where the pieces are put, one after the other.
         """
         offset, end = self._place.offset, self._place.offset + self._place.n_bytes
-        memory = [np.empty(min(CHUNK_BYTES, end - offset), np.uint8).data for _ in range(2)]
         while offset < end:
-            memory.append(memory.pop(0))
-            piece = memory[-1][: end - offset]
+            piece = next(memory)[: end - offset]
             self._file.read_into(piece, offset)
             offset += len(piece)
             yield piece

@@ -10,8 +10,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 import onnx
@@ -27,6 +28,7 @@ from tcfuse.graph.wire import (
 )
 
 LARGE_BYTES = 1 << 16
+CHUNK_BYTES = 1 << 20  # of what is read, hashed and written at a time: they fit into a cache
 
 Piece: TypeAlias = "bytes | memoryview"
 
@@ -44,8 +46,43 @@ def write_model(model: ir.Model, path: Path) -> str:
     return digest.hexdigest()
 
 
+def digest_if_same(model: ir.Model, path: Path) -> str | None:
+    """The SHA-256 of the file ``path`` if it is what ``write_model`` would write there.
+
+    What differs mostly differs near the beginning, so that the answer no is quick.
+    """
+    digest = hashlib.sha256()
+    try:
+        file = path.open("rb")
+    except OSError:
+        return None
+    with file, ThreadPoolExecutor(1) as pool:
+        hashed: Future[None] | None = None
+        memory = np.empty(CHUNK_BYTES, np.uint8)
+        for piece in _pieces(model):
+            if hashed is not None:
+                hashed.result()
+            hashed = pool.submit(digest.update, piece)
+            if not _comes_next(file, piece, memory):
+                return None
+        same = not file.read(1)
+    return digest.hexdigest() if same else None
+
+
+def _comes_next(file: BinaryIO, piece: Piece, memory: np.ndarray) -> bool:
+    """Whether the next bytes of a file, read into ``memory``, are those of ``piece``."""
+    wanted = np.frombuffer(piece, np.uint8)
+    for start in range(0, len(wanted), len(memory)):
+        part = wanted[start : start + len(memory)]
+        found = memory[: len(part)]
+        n_bytes = file.readinto(found.data)  # type: ignore[attr-defined]
+        if n_bytes != len(part) or not np.array_equal(found, part):
+            return False
+    return True
+
+
 def _pieces(model: ir.Model) -> Iterator[Piece]:
-    """The file, piece by piece."""
+    """The file, piece by piece; a piece is good until the next but one is asked for."""
     copy = model.clone()
     large: dict[str, ir.TensorProtocol] = {}
     for name, value in copy.graph.initializers.items():
@@ -74,11 +111,12 @@ def _pieces(model: ir.Model) -> Iterator[Piece]:
     total = sum(record_bytes(GRAPH_INITIALIZER, size) for size in sizes.values())
     yield tag(MODEL_GRAPH, len(rest) + total)
     yield rest
+    memory = cycle([bytearray(CHUNK_BYTES), bytearray(CHUNK_BYTES)])
     for name, tensor in large.items():
         yield tag(GRAPH_INITIALIZER, sizes[name])
         yield heads[name]
         yield tag(TENSOR_RAW_DATA, tensor.nbytes)
-        yield from _data(tensor)
+        yield from _data(tensor, map(memoryview, memory))
 
 
 def _is_large(tensor: ir.TensorProtocol) -> bool:
@@ -105,10 +143,10 @@ def _head(written: onnx.TensorProto, tensor: ir.TensorProtocol) -> bytes:
     return serialized
 
 
-def _data(tensor: ir.TensorProtocol) -> Iterator[Piece]:
+def _data(tensor: ir.TensorProtocol, memory: Iterator[memoryview]) -> Iterator[Piece]:
     """A tensor's data in ONNX's order of bytes, not copied where that is its own."""
     if isinstance(tensor, StoredTensor):
-        yield from tensor.chunks()
+        yield from tensor.chunks(memory)
         return
     array = tensor.numpy()
     if array.dtype.byteorder == ">" or not array.flags.c_contiguous:

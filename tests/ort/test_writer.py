@@ -13,7 +13,7 @@ import pytest
 from models import bert
 from models.draft import Draft
 from tcfuse.ort import writer
-from tcfuse.ort.writer import write_model
+from tcfuse.ort.writer import digest_if_same, write_model
 
 
 def sorted_proto(path: Path) -> onnx.ModelProto:
@@ -62,3 +62,23 @@ def test_a_model_read_from_a_file_is_written_again(tmp_path: Path):
     ir.save(bert.build(), tmp_path / "in.onnx")
     write_model(ir.load(tmp_path / "in.onnx"), tmp_path / "out.onnx")
     assert sorted_proto(tmp_path / "in.onnx") == sorted_proto(tmp_path / "out.onnx")
+
+
+@pytest.mark.parametrize("large", [100, 1 << 30])
+def test_a_file_is_told_from_another(
+    large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(writer, "LARGE_BYTES", large)
+    monkeypatch.setattr(writer, "CHUNK_BYTES", 64)
+    path = tmp_path / "model.onnx"
+    model = varied()
+    assert digest_if_same(model, path) is None
+    digest = write_model(model, path)
+    assert digest_if_same(model, path) == digest
+    data = path.read_bytes()
+    for k in (0, 20, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:k] + bytes([data[k] ^ 1]) + data[k + 1 :])
+        assert digest_if_same(model, path) is None
+    for other in (data[:-1], data + b"?", b""):
+        path.write_bytes(other)
+        assert digest_if_same(model, path) is None
