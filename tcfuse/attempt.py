@@ -20,6 +20,7 @@ from tcfuse.ort.manifest import RegionReport, Report, versions
 from tcfuse.ort.record import interface_to_json
 from tcfuse.ort.stage import GateResult
 from tcfuse.ort.verify import Verification, reject_reason
+from tcfuse.planning import predicted
 from tcfuse.tc.compose import ComposeError, TooLargeError
 
 log = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ class Judgement:
 def report(
     source: Path | None,
     options: OptimizeOptions,
-    plans: Iterable[FusionPlan],
+    plans: Sequence[FusionPlan],
     tried: Sequence[Attempt],
     judgement: Judgement,
     code: Mapping[str, dict[str, Any]],
@@ -187,7 +188,7 @@ def report(
     return Report(
         source=str(source or ""),
         options=asdict(options),
-        regions=tuple(_region(attempt, judgement, code) for attempt in tried),
+        regions=tuple(_region(attempt, judgement, code, plans) for attempt in tried),
         rejections=tuple((label(r.node), r.reason) for p in plans for r in p.rejections),
         speedup=whole.value if whole is not None else None,
         spread=whole.spread if whole is not None else None,
@@ -209,7 +210,10 @@ def _notes(
 
 
 def _region(
-    attempt: Attempt, judgement: Judgement, code: Mapping[str, dict[str, Any]]
+    attempt: Attempt,
+    judgement: Judgement,
+    code: Mapping[str, dict[str, Any]],
+    plans: Sequence[FusionPlan],
 ) -> RegionReport:
     nodes = tuple(label(node) for node in attempt.group.nodes)
     if attempt.compiled is None:
@@ -231,6 +235,7 @@ def _region(
         left_out=left_out,
         cuda=code.get(name),
         measured=judgement.measured(name),
+        predicted=predicted(attempt.group, plans),
     )
 
 

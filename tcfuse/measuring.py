@@ -61,6 +61,7 @@ def measure(progress: Progress = lambda text, done: None) -> Machine:
         hertz=cycles / computing * 1e6,
         native_us=native_us(),
         fused_us=_fused_us(moving, idle),
+        session_us=idle,
         bandwidth=bandwidth,
         reorder_rate=_mean(reorders) if reorders else rates["Transpose"],
         other_rate=_mean(list(rates.values())),

@@ -16,10 +16,8 @@ import onnx_ir as ir
 from tcfuse import debug
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
 from tcfuse.building import build_all, code_for_gpus, shared_library
-from tcfuse.calibration import calibrated
 from tcfuse.emulation import emulated
 from tcfuse.errors import UnsupportedError
-from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.rewrite import rewrite
@@ -28,6 +26,7 @@ from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
+from tcfuse.planning import plan
 from tcfuse.result import Result, Source, given, path_of
 from tcfuse.store import Store
 from tcfuse.targeting import resolved
@@ -89,7 +88,7 @@ def _compile_model(
     run.progress("loading")
     model = load_model(source)
     run.progress("planning")
-    plans = fuse_all(model, conservative=run.options.gate, machine=calibrated(run.store))
+    plans = plan(model, run.options, run.store)
     groups = [group for plan in plans for group in plan.groups]
     tried: list[Attempt] = []
     bodies: dict[str, str] = {}

@@ -200,7 +200,7 @@ def test_the_gate_gives_back_what_does_not_pay(monkeypatch: pytest.MonkeyPatch):
         return GateResult(frozenset(), dict.fromkeys(stage.kernels, "slow"), note="no gain")
 
     monkeypatch.setattr("tcfuse.trial.gate", lose)
-    result = optimize(model("gelu", features=77), dim={"N": 3}, target="cpu")
+    result = optimize(model("gelu", features=77), dim={"N": 300}, target="cpu")
     assert [region.reason for region in result.report.regions] == ["slow"]
     assert result.report.notes == ("no gain",)
     assert result.library is None

@@ -36,6 +36,8 @@ def rows(measured: Machine) -> Iterator[tuple[str, str, str, str]]:
     yield _row("a node of ONNX Runtime, us", 1, *numbers)
     numbers = MACHINE.fused_us, measured.fused_us, used.fused_us
     yield _row("a kernel with nothing to do, us", 1, *numbers)
+    numbers = MACHINE.session_us, measured.session_us, used.session_us
+    yield _row("a call of a session, us", 1, *numbers)
     for (limit, _), (_, rate), (_, step) in zip(
         measured.bandwidth, measured.bandwidth, used.bandwidth, strict=True
     ):

@@ -8,6 +8,8 @@ from tcfuse.commands.optimize import describe
 from tcfuse.commands.progress import print_lines, progress
 from tcfuse.pipeline import explain
 
+TIMES = ("before_us", "after_us", "speedup")
+
 
 def run(model: Path, numerics: str) -> int:
     """Print one line for each region and each node outside of one; the exit status."""
@@ -16,6 +18,9 @@ def run(model: Path, numerics: str) -> int:
     for number, region in enumerate(report.regions, 1):
         what = f"kernel {region.name}" if region.name else f"left alone: {region.reason}"
         print_lines([f"region {number}: {describe(region.nodes, most=40)}: {what}"])
+        if region.predicted:
+            before, after, speedup = (region.predicted[k] for k in TIMES)
+            print_lines([f"  predicted: {before:.1f} us, {after:.1f} us fused, {speedup:.2f}"])
         print_lines(f"  {node}" for node in region.nodes)
     print_lines(f"{node}: {reason}" for node, reason in report.rejections)
     n_fused = sum(len(region.nodes) for region in report.regions if region.name)

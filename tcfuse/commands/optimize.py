@@ -12,6 +12,7 @@ from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
 from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.manifest import RegionReport, Report
+from tcfuse.planning import accuracy
 from tcfuse.profile import phase
 from tcfuse.store import write_file
 
@@ -79,11 +80,19 @@ def print_report(report: Report, target: Path) -> None:
         outcome = outcome_of(region)
         rows.setdefault((region.name or "-", nodes, outcome), []).append(region)
     if rows:
-        header = ("kernel", "times", "operators", "error", "speedup", "outcome")
+        header = ("kernel", "times", "operators", "error", "predicted", "speedup", "outcome")
         print_table(header, (_row(key, regions) for key, regions in rows.items()))
+    if (found := accuracy((r.predicted, r.measured) for r in distinct(report))) is not None:
+        print(found)
     for note in report.notes:
         print(f"note: {note}")
     print(f"{target}: {summary(report)}")
+
+
+def distinct(report: Report) -> list[RegionReport]:
+    """One region for each kernel that was timed: they share a measurement."""
+    timed = [region for region in report.regions if "speedup" in region.measured]
+    return list({region.name: region for region in timed}.values())
 
 
 def summary(report: Report) -> str:
@@ -119,11 +128,13 @@ def _row(key: tuple[str, str, str], regions: list[RegionReport]) -> tuple[str, .
     name, nodes, outcome = key
     measured = regions[0].measured
     error, speedup = measured.get("error"), measured.get("speedup")
+    expected = regions[0].predicted.get("speedup")
     return (
         name,
         str(len(regions)),
         nodes,
         "" if error is None else f"{error:.1e}",
+        "" if expected is None else f"{expected:.2f}",
         "" if speedup is None else f"{speedup:.2f}",
         outcome,
     )

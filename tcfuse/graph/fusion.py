@@ -32,6 +32,7 @@ def fuse(
     *,
     conservative: bool = True,
     machine: Machine = MACHINE,
+    sizes: Mapping[str, int] | None = None,
 ) -> FusionPlan:
     """The regions of one graph; the bodies of its control flow are plans of their own.
 
@@ -41,38 +42,45 @@ def fuse(
         conservative: Leave to ONNX Runtime what it does well: single cheap nodes, and what it
             fuses itself.  Otherwise everything that is legal and more than a copy is fused.
         machine: What the model runs on.
+        sizes: Values of named sizes; others count as ``graph.traffic.DEFAULT_SIZE``.
     """
     dag = node_graph(graph)
     order = topological(dag)
     reasons: dict[ir.Node, str] = {}
-    sizes, folded = shape_arithmetic(order), constant_nodes(order)
+    lengths, folded = shape_arithmetic(order), constant_nodes(order)
     for node in order:
-        verdict = may_join(Candidate(node, opsets, node in sizes, node in folded))
+        verdict = may_join(Candidate(node, opsets, node in lengths, node in folded))
         verdict = may_leave_native(node, opsets) if verdict else verdict
         if not verdict:
             reasons[node] = verdict.reason or ""
     members = {node for node in order if node not in reasons}
-    pruner = Pruner(opsets, surroundings(order, folded), conservative, machine)
+    around, given = surroundings(order, folded), dict(sizes or {})
+    pruner = Pruner(opsets, around, conservative, machine, given)
     regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
     kept = pruner.prune(hand_over(regions, opsets))
     reasons.update(pruner.reasons)
     groups = tuple(group_of(nodes, opsets) for nodes in kept)
     fused = {node for group in groups for node in group.nodes}
     rejections = tuple(Rejection(node, reasons[node]) for node in order if node not in fused)
-    return FusionPlan(graph, groups, rejections)
+    return FusionPlan(graph, groups, rejections, machine, given)
 
 
 @timed("plan")
 def fuse_all(
-    model: ir.Model, *, conservative: bool = True, machine: Machine = MACHINE
+    model: ir.Model,
+    *,
+    conservative: bool = True,
+    machine: Machine = MACHINE,
+    sizes: Mapping[str, int] | None = None,
 ) -> tuple[FusionPlan, ...]:
     """The plans of the main graph and of every body in it, outermost first.
 
     Bodies of the model's own functions are left out: one body serves several calls, whose
     shapes may differ.
     """
+    opsets = model.opset_imports
     return tuple(
-        fuse(graph, model.opset_imports, conservative=conservative, machine=machine)
+        fuse(graph, opsets, conservative=conservative, machine=machine, sizes=sizes)
         for graph in graphs_of(model)
     )
 

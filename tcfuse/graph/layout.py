@@ -76,7 +76,10 @@ def wants_blocked(node: ir.Node, around: Surroundings) -> bool:
 
 
 def reorder_us(
-    members: Collection[ir.Node], around: Surroundings, machine: Machine = MACHINE
+    members: Collection[ir.Node],
+    around: Surroundings,
+    machine: Machine = MACHINE,
+    sizes: Mapping[str, int] | None = None,
 ) -> tuple[float, float]:
     """Time of the reorders at and in a region: as ONNX Runtime runs it, and with it fused."""
     native = fused = 0.0
@@ -88,7 +91,7 @@ def reorder_us(
     for value in touched:
         if value not in made and value not in blocked:
             continue
-        moved = 2 * n_bytes(value)
+        moved = 2 * n_bytes(value, sizes)
         cost = moved / min(machine.reorder_rate, machine.copy_rate(moved))
         readers = {user for user, _ in value.uses()}
         plain = {user for user in readers if not _keeps_blocked(user, around)}

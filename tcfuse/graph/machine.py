@@ -61,6 +61,7 @@ class Machine:
         hertz: Vectors of 16 floats a second in simple arithmetic.
         native_us: Fixed cost of one of ONNX Runtime's nodes.
         fused_us: Fixed cost of a custom operator, its calls into the C API included.
+        session_us: Cost of calling a session, which is part of every measurement of a kernel.
         bandwidth: (working set in bytes, rate) of a copy, smallest first.
         reorder_rate: Of a change between plain and blocked layout.
         other_rate: Of native kernels that are not in ``rates``.
@@ -71,6 +72,7 @@ class Machine:
     hertz: float = 4.2e9
     native_us: float = 0.17
     fused_us: float = 0.2
+    session_us: float = 2.2
     bandwidth: tuple[tuple[float, float], ...] = (
         (1 << 20, 180e3),
         (1 << 25, 100e3),
@@ -81,8 +83,9 @@ class Machine:
     rates: Mapping[str, float] = field(default_factory=lambda: NATIVE_RATES)
 
     def __post_init__(self) -> None:
-        numbers = [self.hertz, self.native_us, self.fused_us, self.reorder_rate]
-        numbers += [self.other_rate, *self.rates.values(), *(r for _, r in self.bandwidth)]
+        numbers = [self.hertz, self.native_us, self.fused_us, self.session_us]
+        numbers += [self.reorder_rate, self.other_rate, *self.rates.values()]
+        numbers += [rate for _, rate in self.bandwidth]
         if self.bandwidth[-1][0] != math.inf or not all(0 < n < math.inf for n in numbers):
             raise ValueError("every size has a rate, and every rate is a positive number")
 
@@ -104,6 +107,7 @@ class Machine:
             hertz=rounded(self.hertz),
             native_us=rounded(self.native_us),
             fused_us=rounded(self.fused_us),
+            session_us=rounded(self.session_us),
             bandwidth=tuple((limit, rounded(rate)) for limit, rate in self.bandwidth),
             reorder_rate=rounded(self.reorder_rate),
             other_rate=rounded(self.other_rate),

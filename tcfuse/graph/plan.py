@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
+
+from tcfuse.graph.machine import MACHINE, Machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +39,15 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FusionPlan:
-    """The groups of one graph or subgraph, and every rejection."""
+    """The groups of one graph or subgraph, and every rejection.
+
+    Attributes:
+        machine: What the groups were chosen for.
+        sizes: Values of named sizes by which they are predicted.
+    """
 
     graph: ir.Graph
     groups: tuple[FusionGroup, ...]
     rejections: tuple[Rejection, ...]
+    machine: Machine = MACHINE
+    sizes: Mapping[str, int] = field(default_factory=dict)

@@ -78,6 +78,7 @@ class Pruner:
         conservative: Whether a region must be expected to win; otherwise it only has to leave
             alone what ONNX Runtime merges into its convolutions and matrix products.
         machine: What the model runs on.
+        sizes: Values of named sizes, by which costs are counted.
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
     """
 
@@ -85,6 +86,7 @@ class Pruner:
     around: Surroundings
     conservative: bool
     machine: Machine = MACHINE
+    sizes: Mapping[str, int] = field(default_factory=dict)
     reasons: dict[ir.Node, str] = field(default_factory=dict)
     absorbed: native.Absorbed = field(default_factory=dict)
 
@@ -203,8 +205,10 @@ def not_native(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
 def expected_to_win(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """The kernel, with the reorders it causes, beats ONNX Runtime's kernels with theirs."""
     machine = pruner.machine
-    cost = estimate(group_of(nodes, pruner.opsets), machine=machine)
-    native_reorders, fused_reorders = reorder_us(set(nodes), pruner.around, machine)
+    cost = estimate(group_of(nodes, pruner.opsets), pruner.sizes, machine)
+    native_reorders, fused_reorders = reorder_us(
+        set(nodes), pruner.around, machine, pruner.sizes
+    )
     now = cost.native_us + native_reorders
     then = cost.fused_us + fused_reorders
     if now < MIN_SPEEDUP * then + MIN_GAIN_US:

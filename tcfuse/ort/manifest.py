@@ -37,6 +37,7 @@ class RegionReport:
         cuda: Its code for GPUs: ``images``, what each of its ``launches`` takes
             (``targets.launch_report``), ``warnings``.
         measured: Errors against float64 and times, by name.
+        predicted: The times that were expected before anything was compiled.
     """
 
     name: str
@@ -50,6 +51,7 @@ class RegionReport:
     left_out: dict[str, str] = field(default_factory=dict)
     cuda: dict[str, Any] | None = None
     measured: dict[str, float] = field(default_factory=dict)
+    predicted: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

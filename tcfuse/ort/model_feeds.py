@@ -39,6 +39,16 @@ class Wishes:
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
+    def names(self, model: ir.Model) -> set[str]:
+        """The size names of ``model`` that were asked for, by name or in a shape."""
+        return {
+            dim.value
+            for value in required_inputs(model)
+            for dim in value.shape or ()
+            if not isinstance(dim, int) and dim.value is not None
+            if dim.value in self.dim or value.name in self.input_shapes
+        }
+
     def check(self, model: ir.Model) -> None:
         """Raise ``OptionError`` when a name is not in the model."""
         inputs = {str(v.name): v for v in required_inputs(model)}
@@ -78,6 +88,17 @@ def shape_guesses(model: ir.Model, wishes: Wishes) -> Iterator[dict[str, tuple[i
         if shapes not in seen:
             seen.append(shapes)
             yield shapes
+
+
+def named_sizes(model: ir.Model, wishes: Wishes) -> dict[str, int]:
+    """The sizes of the best guess, by name."""
+    shapes = next(shape_guesses(model, wishes), {})
+    return {
+        dim.value: size
+        for value in required_inputs(model)
+        for dim, size in zip(value.shape or (), shapes.get(str(value.name), ()), strict=False)
+        if not isinstance(dim, int) and dim.value is not None
+    }
 
 
 def model_feeds(
