@@ -181,8 +181,19 @@ def report(
     tried: Sequence[Attempt],
     judgement: Judgement,
     code: Mapping[str, dict[str, Any]],
+    block: int = 0,
 ) -> Report:
-    """Everything that happened to one model; ``code`` tells of the operators' code for GPUs."""
+    """Everything that happened to one model.
+
+    Args:
+        source: Its file.
+        options: Of the run.
+        plans: Which regions there are.
+        tried: What came of them.
+        judgement: What was shown and measured.
+        code: What there is to say of the operators' code for GPUs.
+        block: Channels in a block of the layout the kernels work on; 0 for plain tensors.
+    """
     gated = judgement.gated
     whole = gated.whole if gated is not None else None
     return Report(
@@ -194,6 +205,7 @@ def report(
         spread=whole.spread if whole is not None else None,
         notes=tuple(_notes(judgement, code, options)),
         versions=versions(),
+        block=block,
     )
 
 

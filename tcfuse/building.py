@@ -30,6 +30,8 @@ def shared_library(
     options: OptimizeOptions,
     store: Store,
     standby: Collection[str] = (),
+    *,
+    block: int = 0,
 ) -> Path:
     """The library of those regions' kernels; ``strict`` contracts nothing.
 
@@ -38,6 +40,7 @@ def shared_library(
         options: Of the run.
         store: The cache.
         standby: Operators whose kernel for the CPU serves only where there is a GPU.
+        block: Channels in a block of the layout they work on; 0 for plain tensors.
     """
     contract = "off" if options.numerics == "strict" else "fast"
     unique = {a.name: a.compiled.kernels for a in attempts if a.compiled is not None}
@@ -45,18 +48,18 @@ def shared_library(
     gpus = [options.cuda_arch, str(find_nvrtc())] if on_gpus else []
     waiting = sorted(unique.keys() & set(standby))
     keys = sorted(kernels.key for kernels in unique.values())
-    key = key_of(keys, waiting, contract, current().cxx, gpus, tool_digest())
+    key = key_of(keys, waiting, contract, current().cxx, gpus, block, tool_digest())
     path = store.root / "libraries" / key[:2] / f"{key}.so"
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         _compile_for_gpus(unique.values(), options, store)
         made = [_operator(k, options, store, k.name in standby) for k in unique.values()]
-        build_library(made, path, contract=contract)
+        build_library(made, path, contract=contract, block=block)
     return path
 
 
 def build_all(
-    attempts: Sequence[Attempt], options: OptimizeOptions, store: Store
+    attempts: Sequence[Attempt], options: OptimizeOptions, store: Store, *, block: int = 0
 ) -> tuple[Path | None, dict[str, str]]:
     """One library of all kernels, or of those that compile; the reason for each other.
 
@@ -66,7 +69,7 @@ def build_all(
     if not attempts:
         return None, {}
     try:
-        return shared_library(attempts, options, store), {}
+        return shared_library(attempts, options, store, block=block), {}
     except ToolchainError:
         find_compiler(current().cxx)  # without one no kernel is to blame
     broken: dict[str, str] = {}
@@ -77,7 +80,8 @@ def build_all(
             log.warning("%s does not compile: %s", name, error.output or error)
             broken[name] = f"does not compile: {' '.join(str(error).split())[:300]}"
     working = [attempt for attempt in attempts if attempt.name not in broken]
-    return (shared_library(working, options, store) if working else None), broken
+    library = shared_library(working, options, store, block=block) if working else None
+    return library, broken
 
 
 def code_for_gpus(

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from tcfuse import profile
 from tcfuse.errors import UnsupportedError
+from tcfuse.graph.blocked import block_of, block_of_node
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.kernels import Compiled, recall_kernels
 from tcfuse.ort.subgraph import constant_of
@@ -96,7 +97,7 @@ def _describe(group: FusionGroup) -> Iterator[str | bytes]:
         fresh = [v for v in node.inputs if v is not None and v not in numbers]
         yield f"{node.domain}:{node.op_type} {[number(v) for v in node.inputs]}"
         for value in fresh:
-            yield f"{value.dtype}{value.shape}"
+            yield f"{value.dtype}{value.shape} {block_of(value)}"
             tensor = constant_of(value)
             if tensor is not None and tensor.size <= MOST_ELEMENTS:
                 yield tensor.tobytes()
@@ -107,5 +108,6 @@ def _describe(group: FusionGroup) -> Iterator[str | bytes]:
                 yield attribute.value.tobytes()
             else:
                 yield str(attribute.value)
+        yield str(block_of_node(node))
         yield f"{[(number(v), str(v.dtype), str(v.shape)) for v in node.outputs]}"
     yield f"{[number(v) for v in group.inputs]} {[number(v) for v in group.outputs]}"

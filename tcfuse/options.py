@@ -19,6 +19,7 @@ from tcfuse.knob import check_knobs, knob, knobs_of
 TARGETS = ("cpu", "cuda")
 AUTO = "auto"
 NUMERICS = ("strict", "default", "fast")
+LAYOUTS = (AUTO, "portable", "blocked")
 FUSION = ("preserve", "max", "min")
 DEEP = 64  # more loops than any kernel has
 
@@ -206,6 +207,9 @@ class OptimizeOptions:
         verify: Run every kernel against the original operators.
         emulate: Run every kernel for GPUs in the emulator, which takes minutes.
         gate: Time every kernel and give back what does not pay.
+        layout: ``auto`` keeps the tensors between convolutions in ONNX Runtime's blocked layout
+            where that is measured to be faster, on machines like this one then, with the
+            ``portable`` form beside it; ``blocked`` does it without being measured.
         dim: Number that each size name of the model stands for in measurements.
         input_shapes: Shape of each input in measurements.
         mapping: Knobs of every kernel.
@@ -218,6 +222,7 @@ class OptimizeOptions:
     verify: bool = True
     emulate: bool = False
     gate: bool = True
+    layout: str = AUTO
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     mapping: MappingOptions = field(default_factory=MappingOptions)
@@ -231,6 +236,7 @@ class OptimizeOptions:
                 f"target {self.target!r}: {AUTO} chooses targets, name none with it"
             )
         _among("numerics", self.numerics, NUMERICS)
+        _among("layout", self.layout, LAYOUTS)
         for name, size in self.dim.items():
             if size < 0:
                 raise OptionError(f"size {name} is {size}; a size is not negative")

@@ -6,45 +6,35 @@ with ONNX Runtime, for the reason it gave.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import onnx_ir as ir
 
-from tcfuse import debug
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
-from tcfuse.building import build_all, code_for_gpus, shared_library
+from tcfuse.building import code_for_gpus, shared_library
 from tcfuse.emulation import emulated
 from tcfuse.errors import UnsupportedError
+from tcfuse.forms import Form, blocked_form, fastest
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup, FusionPlan
+from tcfuse.graph.relayout import relayout
 from tcfuse.graph.rewrite import rewrite
+from tcfuse.graph.sealing import seal
+from tcfuse.judging import judge
 from tcfuse.kernels import Compiled, compile_targets, noted
 from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
 from tcfuse.planning import plan
-from tcfuse.result import Result, Source, given, path_of
+from tcfuse.result import Result, Source, given
+from tcfuse.run import Progress, Run
 from tcfuse.store import Store
 from tcfuse.targeting import resolved
 from tcfuse.tc.compose import ComposeError, TooLargeError, compose
 from tcfuse.tc.sema import check
-from tcfuse.trial import Trial, gate_all, verify_all
 
-Progress: TypeAlias = Callable[[str], object]
 _SILENT: Progress = str  # shows nothing
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What every step of one run shares."""
-
-    options: OptimizeOptions
-    store: Store
-    progress: Progress
 
 
 def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Result:
@@ -62,31 +52,46 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
     """
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     wishes = Wishes(run.options.dim, run.options.input_shapes)
-    path = path_of(source)
-    model, plans, tried = _compile_model(source, run)
+    plain = _made(Form.plain(source), wishes, run)
+    if (form := blocked_form(source, run.options)) is None:
+        return plain
+    blocked = _made(form, wishes, run)
+    return fastest(plain, blocked, wishes, run.options, run.store, progress)
+
+
+def _made(form: Form, wishes: Wishes, run: Run) -> Result:
+    """One form of the model with the kernels that are right and pay."""
+    model, plans, tried = _compile_model(form, run)
     wishes.check(model)
-    judgement = _judge(model, path, tried, wishes, run)
+    judgement = judge(model, form, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
-    library = shared_library(kept, run.options, run.store, judgement.standby) if kept else None
-    fused = rewrite(model, [a.replacement() for a in kept]) if kept else given(source)
     code = code_for_gpus(kept, run.options, run.store)
-    told = report(path, run.options, plans, tried, judgement, code)
-    return Result(fused, library, told, path)
+    told = report(form.path, run.options, plans, tried, judgement, code, form.block)
+    if not kept:
+        return Result(given(form.source), None, told, form.path)
+    shared = run.options, run.store, judgement.standby
+    library = shared_library(kept, *shared, block=form.block)
+    fused = rewrite(model, [a.replacement() for a in kept])
+    return Result(seal(fused) if form.block else fused, library, told, form.path)
 
 
 def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
-    _, plans, tried = _compile_model(source, run)
-    return report(path_of(source), run.options, plans, tried, Judgement.of(tried), {})
+    form = blocked_form(source, run.options) if run.options.layout == "blocked" else None
+    form = form or Form.plain(source)
+    _, plans, tried = _compile_model(form, run)
+    judgement = Judgement.of(tried)
+    return report(form.path, run.options, plans, tried, judgement, {}, form.block)
 
 
 def _compile_model(
-    source: Source, run: Run
+    form: Form, run: Run
 ) -> tuple[ir.Model, tuple[FusionPlan, ...], list[Attempt]]:
     """Load, plan, and compile every region; kernels with equal names have equal fallbacks."""
     run.progress("loading")
-    model = load_model(source)
+    model = load_model(form.source)
+    relayout(model)
     run.progress("planning")
     plans = plan(model, run.options, run.store)
     groups = [group for plan in plans for group in plan.groups]
@@ -128,22 +133,3 @@ def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compi
     named = composed.interface, f"{composed.definition.name}{suffix}"
     made = compile_targets(checked, *named, run.options, run.store)
     return Compiled(made, composed.inputs, composed.outputs)
-
-
-def _judge(
-    model: ir.Model, path: Path | None, tried: Sequence[Attempt], wishes: Wishes, run: Run
-) -> Judgement:
-    """Verify, then time; what is wrong or does not pay goes."""
-    working = [attempt for attempt in tried if attempt.compiled is not None]
-    run.progress(f"building {len({attempt.name for attempt in working})} kernels")
-    library, broken = build_all(working, run.options, run.store)
-    judgement = Judgement.of(working).without(broken)
-    if library is None or "cpu" not in run.options.targets:
-        return judgement
-    trial = Trial(model, path, working, library, run.store).only(judgement.kept)
-    if run.options.verify or debug.current().verify > 1:
-        judgement = judgement.after_verification(verify_all(trial, run.progress))
-    if run.options.gate and judgement.kept:
-        trial = trial.only(judgement.kept)
-        judgement = judgement.after_gate(gate_all(trial, wishes, run.progress), trial.on_gpus)
-    return judgement

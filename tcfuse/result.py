@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from tcfuse.errors import InputError
 from tcfuse.ort.inference import save_aside
-from tcfuse.ort.manifest import Report, library_path, manifest_path, sha256
+from tcfuse.ort.manifest import Report, library_path, manifest_path, portable_path, sha256
 from tcfuse.ort.writer import digest_if_same, write_model
 from tcfuse.profile import timed
 
@@ -32,16 +32,20 @@ class Result:
         library: The kernels; ``None`` when nothing was fused.
         report: What was done and measured.
         source: File the model came from, if any.
+        portable: The same for machines of other kinds, where this one is in a blocked layout.
     """
 
     model: ir.Model
     library: Path | None
     report: Report
     source: Path | None = None
+    portable: Result | None = None
 
     @timed("save")
     def save(self, path: str | Path) -> Path:
         """Write ``path``, its library and its manifest; the model's path.
+
+        Where there are two forms, the portable one goes to ``portable_path(path)``.
 
         Everything is written to a temporary folder beside ``path`` and renamed at the end, the
         model last, so that a process that dies leaves no file that looks finished and is not.
@@ -56,15 +60,21 @@ class Result:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcfuse-") as folder:
-                self._write(target, Path(folder))
+                files = self._written(target, Path(folder))
+                for file in files:
+                    file.replace(target.parent / file.name)
+                if self.portable is None:
+                    _remove_earlier(portable_path(target))
         except OSError as error:
             raise InputError(
                 f"{target}: cannot be written: {error.strerror or error}"
             ) from None
         return target
 
-    def _write(self, target: Path, folder: Path) -> None:
-        """Fill ``folder`` with every file, then move them into place."""
+    def _written(self, target: Path, folder: Path) -> list[Path]:
+        """Fill ``folder`` with every file; those in it in the order in which they appear."""
+        beside = portable_path(target)
+        before = [] if self.portable is None else self.portable._written(beside, folder)
         model, library = folder / target.name, folder / library_path(target).name
         digest = self._write_model(model, target)
         if self.library is not None:
@@ -78,9 +88,8 @@ class Result:
         data = folder / f"{target.name}.data"
         if not model.exists():
             target.touch()  # as new as the rest, and no newer than what is made of it
-        for file in (data, library, manifest, model):
-            if file.exists():
-                file.replace(target.parent / file.name)
+        files = (data, library, manifest, model)
+        return [*before, *(file for file in files if file.exists())]
 
     def _write_model(self, path: Path, target: Path) -> str:
         """Write the model to ``path`` as it must look at ``target``; its digest.
@@ -96,12 +105,19 @@ class Result:
         inside = sum(t.nbytes for t in tensors if t is not None and t not in external)
         if (external and not stays) or inside > MOST_BYTES:
             save_aside(self.model, path)
-        elif self.library is None and self.source is not None:
+        elif self.library is None and self.source is not None and not self.report.block:
             shutil.copyfile(self.source, path)  # byte for byte
         else:
             same = digest_if_same(self.model, target)
             return write_model(self.model, path) if same is None else same
         return sha256([("model", path)])["model"]
+
+
+def _remove_earlier(portable: Path) -> None:
+    """Remove the portable form that an earlier run left beside a model that had two."""
+    if manifest_path(portable).is_file():
+        for file in (portable, library_path(portable), manifest_path(portable)):
+            file.unlink(missing_ok=True)
 
 
 def path_of(source: Source) -> Path | None:

@@ -39,13 +39,13 @@ class Trial:
 
     Attributes:
         model: The model before, as it was loaded.
-        path: Its file, if it has one; what ONNX Runtime would run without us.
+        baseline: What ONNX Runtime would run without us; ``None``: the model itself.
         attempts: Regions with such a kernel.
         library: Holds all kernels.
     """
 
     model: ir.Model
-    path: Path | None
+    baseline: Path | ir.Model | None
     attempts: Sequence[Attempt]
     library: Path
     store: Store
@@ -130,7 +130,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
     nodes = one_of_each(fused)
     stage = Stage(
         original=trial.model,
-        baseline=trial.path or trial.model,
+        baseline=trial.baseline or trial.model,
         build=trial.build,
         library=trial.library,
         fused=fused,

@@ -11,6 +11,7 @@ import onnx_ir as ir
 from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError, OptionError
 from tcfuse.graph.load import load_model
+from tcfuse.graph.sealing import unseal
 from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.manifest import library_path
@@ -71,7 +72,7 @@ def run(
             raise InputError(f"{file}: no such file")
     wishes = Wishes(parse_sizes("--dim", dims), parse_shapes(input_shapes))
     model = load_model(path)
-    original = model if vs is None else load_model(vs)
+    original = unseal(model) if vs is None else load_model(vs)
     wishes.check(original)
     library = library_path(path)
     with progress() as show:

@@ -38,6 +38,14 @@ Numerics = Annotated[
 Profile = Annotated[
     bool, typer.Option("--profile", help="Also print where the time went, phase by phase.")
 ]
+Layout = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|portable|blocked",
+        help="Try the blocked layout of ONNX Runtime's convolutions too; where it is kept only "
+        "CPUs like this one run OUT.onnx, and OUT.portable.onnx is for the others.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, help="Show the log; -vv shows more.")
@@ -97,6 +105,7 @@ def optimize(
     ] = "",
     gate: Annotated[bool, typer.Option(help="Give back what does not pay.")] = True,
     verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
+    layout: Layout = "auto",
     emulate: Annotated[
         bool, typer.Option("--emulate", help="Run kernels for GPUs in the emulator; slow.")
     ] = False,
@@ -125,7 +134,7 @@ def optimize(
     _log(verbose)
     order = Order(model, output, require_gain, report_json, quiet)
     options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
-    options |= {"emulate": emulate, "mapping": mapping, "cuda": cuda}
+    options |= {"layout": layout, "emulate": emulate, "mapping": mapping, "cuda": cuda}
     if numerics is not None:
         options["numerics"] = numerics
     with profiled(profile):

@@ -11,7 +11,7 @@ from typing import Any
 from tcfuse.commands.progress import print_table, progress
 from tcfuse.errors import InputError
 from tcfuse.options import parse_shapes, parse_sizes
-from tcfuse.ort.manifest import RegionReport, Report
+from tcfuse.ort.manifest import RegionReport, Report, portable_path
 from tcfuse.planning import accuracy
 from tcfuse.profile import phase
 from tcfuse.store import write_file
@@ -87,6 +87,11 @@ def print_report(report: Report, target: Path) -> None:
     for note in report.notes:
         print(f"note: {note}")
     print(f"{target}: {summary(report)}")
+    if report.block:
+        print(
+            f"{target}: for CPUs like this one, on which ONNX Runtime keeps channels in blocks "
+            f"of {report.block}; {portable_path(target).name} is for any machine"
+        )
 
 
 def distinct(report: Report) -> list[RegionReport]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from tcfuse.graph.blocked import NCHWC
 from tcfuse.graph.cost import RESIZES
 from tcfuse.graph.legality import is_fixed
 from tcfuse.graph.machine import MACHINE, Machine
@@ -38,11 +39,14 @@ class Surroundings:
         folded: Nodes that only constants go into; ONNX Runtime replaces them by constants.
         blocked: Values in the blocked layout.
         open: Those that come out of a convolution that can still take an epilogue.
+        final: The graph is what ONNX Runtime has made of a model: what it fuses is fused, and
+            changes of layout are operators.
     """
 
     folded: Collection[ir.Node] = frozenset()
     blocked: Collection[ir.Value] = frozenset()
     open: Collection[ir.Value] = frozenset()
+    final: bool = False
 
     def is_fixed(self, value: ir.Value) -> bool:
         """Whether ``value`` is a constant by the time the model runs."""
@@ -55,6 +59,9 @@ class Surroundings:
 
 def surroundings(nodes: Iterable[ir.Node], folded: Collection[ir.Node]) -> Surroundings:
     """What is known when ONNX Runtime runs ``nodes``, given in topological order."""
+    nodes = list(nodes)
+    if any(node.domain == NCHWC for node in nodes):
+        return Surroundings(folded, final=True)
     blocked: set[ir.Value] = set()
     opened: set[ir.Value] = set()
     around = Surroundings(folded, blocked, opened)

@@ -56,6 +56,7 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
         name, folder = str(source), Path(source).parent.absolute()
         model = _read(Path(source))
     check_signatures(model, name)
+    _keep_old_constants(model)
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)
@@ -69,6 +70,18 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
     own_dequantizers(model)
     turn_channels(model)
     return model
+
+
+def _keep_old_constants(model: ir.Model) -> None:
+    """Take initializers out of the inputs, where the format of the file has them there.
+
+    Before IR version 4 every initializer had to be an input too, and nobody could feed another
+    value: ONNX Runtime takes them as constants.
+    """
+    constants = set(model.graph.initializers.values())
+    if model.ir_version < 4 and constants & set(model.graph.inputs):
+        model.graph.inputs[:] = [v for v in model.graph.inputs if v not in constants]
+        model.ir_version = 4
 
 
 def _read(path: Path) -> ir.Model:

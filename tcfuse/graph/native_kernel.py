@@ -14,6 +14,7 @@ import onnx_ir as ir
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.shapes import dims
+from tcfuse.graph.spans import SPAN_US, short_spans
 from tcfuse.graph.traffic import PARTIAL, VIEWS, n_bytes
 
 SETUP_US = {"Conv": 0.8, "QLinearConv": 0.8}
@@ -53,6 +54,8 @@ class NativeKernel:
             read[0] = min(read[0], written)
         moved = written + sum(read)
         fixed = machine.native_us + SETUP_US.get(self.name, 0.0)
+        if len(self.nodes) == 1:
+            fixed += short_spans(self.nodes[0], sizes) * SPAN_US
         return fixed + moved / machine.native_rate(self.name, moved)
 
 

@@ -148,7 +148,7 @@ def _replace(
     graph.remove(members, safe=True)
     for value, twin in zip(old, fused.outputs, strict=True):
         twin.name, value.name = value.name, None
-    _drop_unused(read)
+    drop_unused(read)
     return graph
 
 
@@ -162,7 +162,7 @@ def _twin(value: ir.Value) -> ir.Value:
     )
 
 
-def _drop_unused(values: Iterable[ir.Value]) -> None:
+def drop_unused(values: Iterable[ir.Value]) -> None:
     """Remove those constants among ``values`` that nobody reads any more."""
     for value in dict.fromkeys(values):
         if value.uses() or value.is_graph_output():

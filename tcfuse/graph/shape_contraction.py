@@ -131,6 +131,14 @@ def conv(call: Call) -> Shapes:
     return [_convolution(call, x, w)]
 
 
+def blocked_convolution(call: Call) -> Shapes:
+    """As ``Conv``; the filters are padded, and those of a plain input need not be."""
+    x, w = call.shape(0), call.shape(1)
+    window = _Window(call, call.attribute("kernel_shape") or w[2:])
+    spatial = [window.output(k, size, call) for k, size in enumerate(x[2:])]
+    return [(x[0], w[0], *spatial)]
+
+
 @shape_rule("QLinearConv", "com.microsoft::QLinearConv")
 def qlinear_conv(call: Call) -> Shapes:
     """As ``Conv`` of inputs 0 and 3, whose channels may be last."""

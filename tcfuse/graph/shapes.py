@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from tcfuse.graph import (  # noqa: F401 - importing these registers their rules
     shape_attention,
+    shape_blocked,
     shape_contraction,
     shape_contrib,
     shape_elements,

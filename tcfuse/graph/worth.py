@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from tcfuse.graph import native
+from tcfuse.graph.blocked import NCHWC, is_scaling
 from tcfuse.graph.boundary import components, group_of
 from tcfuse.graph.cost import estimate, multiply_adds, window_reads
 from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
 from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.shapes import dims
+from tcfuse.graph.spans import short_spans
 from tcfuse.graph.traffic import elements, n_bytes
 from tcfuse.opdef import Kind
 
@@ -49,6 +51,8 @@ def may_leave_native(node: ir.Node, opsets: Mapping[str, int]) -> Verdict:
     Contractions stay with its tuned kernels, and so do pools and resizes but the cubic ones;
     only those whose few operations cost less than the call join a region.
     """
+    if node.domain == NCHWC and node.op_type == "Conv" and not is_scaling(node):
+        return Verdict("a blocked Conv is left to ONNX Runtime's own kernel")
     if definition_of(node, opsets).kind is Kind.CONTRACTION:
         count = multiply_adds
     elif window_reads(node) and not _is_slow_resize(node):
@@ -130,7 +134,7 @@ class Pruner:
         last = not any(user in members for v in node.outputs for user, _ in v.uses())
         if not first and not last:
             return None
-        if self.kind(node) is Kind.VIEW:
+        if self.kind(node) is Kind.VIEW and not self._is_call_saved(node, members):
             return f"{node.op_type} at the border of a region costs nothing in ONNX Runtime"
         after = native.epilogue(node, self.absorbed, self.around) if first else None
         if after is not None:
@@ -145,6 +149,18 @@ class Pruner:
         ):
             return f"{node.op_type} at the border moves data that the region does not touch"
         return reason
+
+    def _is_call_saved(self, node: ir.Node, members: Mapping[ir.Node, None]) -> bool:
+        """Whether a view that lies between a kernel and one value spares a call in the kernel.
+
+        In a graph that ONNX Runtime is still to optimize it may go with others.
+        """
+        if not self.around.final or node.outputs[0].is_graph_output():
+            return False
+        first, result = node.inputs[0], node.outputs[0]
+        made = first is not None and first.producer() in members and len(first.uses()) == 1
+        read = all(user in members for user, _ in result.uses())
+        return made or read
 
     def _only_copies(self, node: ir.Node, members: Mapping[ir.Node, None]) -> bool:
         """Whether most of what a movement moves is neither made nor read in the region."""
@@ -189,7 +205,7 @@ def more_than_one(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     if len(real) != 1:
         return ALLOWED
     (node,) = real
-    if node.op_type not in native.SLOW_ALONE:
+    if node.op_type not in native.SLOW_ALONE and not short_spans(node):
         return Verdict(f"nothing to fuse: ONNX Runtime runs a single {node.op_type} well")
     if max(elements(v) for v in node.outputs) < native.SLOW_ELEMENTS:
         return Verdict(f"a single {node.op_type} of so few elements is not worth a kernel")

@@ -53,6 +53,7 @@ def open_session(
     threads: int = 1,
     settings: Mapping[str, str] | None = None,
     without: Sequence[str] = (),
+    save_to: Path | None = None,
 ) -> Session:
     """A session of ``model`` on the CPU, with the kernels of ``library`` if given.
 
@@ -63,6 +64,7 @@ def open_session(
         threads: Size of its thread pool.
         settings: Session configuration entries.
         without: Names of ONNX Runtime's optimizers that are left out.
+        save_to: Where ONNX Runtime writes the graph that it made of ``model``.
     """
     ort = runtime()
     options = ort.SessionOptions()
@@ -76,6 +78,8 @@ def open_session(
     fixed = {"session.intra_op.allow_spinning": "0", "tcfuse.cuda": "0"}
     for key, value in {**fixed, **(settings or {})}.items():
         options.add_session_config_entry(key, value)
+    if save_to is not None:
+        options.optimized_model_filepath = str(save_to)
     if library is not None:
         options.register_custom_ops_library(str(library.resolve()))
     return _load(model, options, without)

@@ -55,6 +55,7 @@ def build_library(
     built: Sequence[Level] | None = None,
     naming: Naming | None = None,
     shell: Sequence[str] = OPERATORS,
+    block: int = 0,
 ) -> CustomOpLibrary:
     """Compile and link kernels; ``path`` is either as before or complete.
 
@@ -68,6 +69,8 @@ def build_library(
         built: Instruction sets to compile for; default: every one of this architecture.
         naming: What the operators are called; default: as their kernels, in ``tcfuse``.
         shell: How kernels are called: ``OPERATORS`` of ONNX Runtime, or ``DIRECT``.
+        block: Channels in a block of the layout that the kernels work on, which must then be
+            that of the machine; 0 for plain tensors.
 
     Raises:
         ToolchainError: There is no compiler, or it failed.
@@ -80,7 +83,7 @@ def build_library(
     cpu = [operator.cpu for operator in operators if operator.cpu is not None]
     units = [kernel_unit(kernel, level, contract) for kernel in cpu for level in chosen]
     naming, images = naming or Naming(), image_data(operators)
-    units += shell_units(operators, chosen, naming, shell, images)
+    units += shell_units(operators, chosen, naming, shell, images, block)
     objects = toolchain.compile(units)
     if images is not None:
         objects.append(images.object())
@@ -110,11 +113,12 @@ def shell_units(
     naming: Naming | None = None,
     shell: Sequence[str] = OPERATORS,
     images: ImageData | None = None,
+    block: int = 0,
 ) -> list[Unit]:
     """The shell around kernels and its table, for any machine of the architecture."""
     names = (*shell, *(CUDA if images is not None else ()), *ALWAYS)
     texts = {name: (GLUE / name).read_text(encoding="utf-8") for name in names}
-    texts["table.c"] = table(as_operators(kernels), built, naming, images)
+    texts["table.c"] = table(as_operators(kernels), built, naming, images, block)
     return [shell_unit(name, text) for name, text in texts.items()]
 
 

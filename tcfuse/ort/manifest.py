@@ -68,6 +68,9 @@ class Report:
         notes: What else a user should know.
         versions: Of tcfuse and what it used.
         sha256: Of each written file, by role.
+        block: Channels in a block of the layout that the model is in, which then runs only
+            where ONNX Runtime has the same, and in a version that has the same operators as
+            the one in ``versions``; 0 for the portable form.
     """
 
     source: str
@@ -79,6 +82,7 @@ class Report:
     notes: tuple[str, ...] = ()
     versions: dict[str, str] = field(default_factory=dict)
     sha256: dict[str, str] = field(default_factory=dict)
+    block: int = 0
 
     @property
     def kept(self) -> tuple[RegionReport, ...]:
@@ -121,6 +125,11 @@ def manifest_path(model: Path) -> Path:
     return model.with_name(
         model.name.removesuffix(".onnx").removesuffix(".tcfuse") + ".tcfuse.json"
     )
+
+
+def portable_path(model: Path) -> Path:
+    """Where the portable form of a model in a blocked layout lies: ``OUT.portable.onnx``."""
+    return model.with_name(f"{model.stem}.portable.onnx")
 
 
 def library_path(model: Path) -> Path:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 
 import onnx_ir as ir
 
+from tcfuse.graph.sealing import SEALED, in_domain
+
 DOMAIN = "tcfuse"
 CONSTANT_BYTES = 1 << 22  # larger constants are fed, so that no copy of them is serialized
 
@@ -32,7 +34,9 @@ def one_of_each(model: ir.Model) -> dict[str, ir.Node]:
 
 def function_of(model: ir.Model, node: ir.Node) -> ir.Function | None:
     """The original operators of a fused node, if the model still holds them."""
-    return model.functions.get((node.domain, node.op_type, node.overload))
+    function = model.functions.get((node.domain, node.op_type, node.overload))
+    sealed = model.functions.get((SEALED, node.op_type, node.overload))
+    return in_domain(sealed, node.domain) if function is None and sealed else function
 
 
 def single_node(model: ir.Model, node: ir.Node, *, constants: bool) -> ir.Model:

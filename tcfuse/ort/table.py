@@ -29,6 +29,7 @@ def table(
     levels: Sequence[Level],
     naming: Naming | None = None,
     images: ImageData | None = None,
+    block: int = 0,
 ) -> str:
     """The C text that describes ``operators``.
 
@@ -37,6 +38,7 @@ def table(
         levels: What their kernels for the CPU are compiled for.
         naming: What they are called.
         images: Where the code of their kernels for GPUs lies; ``None`` when there are none.
+        block: Channels in a block of the layout that they work on; 0 for plain tensors.
     """
     naming, n = naming or Naming(), len(operators)
     numbered = list(enumerate(operators))
@@ -49,6 +51,7 @@ def table(
             f"const TcfRegion tcf_regions[] = {{\n{rows}}};\n",
             f"const int tcf_n_regions = {n};",
             f"const char tcf_domain[] = {quote(naming.domain)};",
+            f"const int tcf_block = {block};",
             f"TcfOp tcf_ops[TCF_N_LEVELS * {n}];",
             f"TcfOp tcf_gpu_ops[TCF_N_GPU_PROVIDERS * {n if images else 1}];",
             f"const TcfGpu *const tcf_gpu = {'&tcf_cuda_gpu' if images else 'NULL'};\n",

@@ -10,8 +10,9 @@ import numpy as np
 import onnx_ir as ir
 
 from tcfuse.errors import UnsupportedError
+from tcfuse.graph.blocked import shown
 from tcfuse.graph.plan import FusionGroup
-from tcfuse.graph.symbols import dims
+from tcfuse.graph.symbols import Dims, dims
 from tcfuse.opdef import Kind, OpCall, OpDef, find
 from tcfuse.tc.ast import Access, Comprehension, Expr
 from tcfuse.tc.draft import Draft, View
@@ -20,7 +21,7 @@ from tcfuse.tc.lower import Lowered, attributes_of, digest, lower, small_constan
 from tcfuse.tc.pool import Pool
 from tcfuse.tc.reshapes import reshapes
 from tcfuse.tc.sizes import Sizes
-from tcfuse.types import DType, TensorType
+from tcfuse.types import DType, Size, TensorType
 
 
 class ComposeError(UnsupportedError):
@@ -41,7 +42,7 @@ class Built:
 
     Attributes:
         names: The tensor that holds each value.
-        tensors: Type of every tensor, in its ONNX shape.
+        tensors: Type of every tensor; of inputs and outputs in their ONNX shapes.
         baked: A digest of the nodes and of the constants that became part of the text.
     """
 
@@ -76,6 +77,7 @@ class _Builder:
         self.literals: dict[ir.Value, Expr | None] = {}
         self.body: list[Comprehension] = []
         self.views: list[View] = []
+        self.seen_as: dict[tuple[str, tuple[Size, ...]], str] = {}
         self.baked = hashlib.sha256()
 
     def built(self) -> Built:
@@ -99,7 +101,9 @@ class _Builder:
             tuple(self.views),
         )
         baked = self.baked.hexdigest()
-        return Built(group, draft, self.pool, self.sizes, names, self.tensors, baked)
+        ports = {names[v]: self._type(v, group.nodes[-1]) for v in group.outputs}
+        types = {**self.tensors, **ports}
+        return Built(group, draft, self.pool, self.sizes, names, types, baked)
 
     def _add(self, position: int, node: ir.Node) -> None:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -120,16 +124,21 @@ class _Builder:
             return
         lowered = lower(definition, call)
         given = [
-            v for k, v in enumerate(node.inputs) if v is not None and k not in definition.static
+            (v, t)
+            for k, (v, t) in enumerate(zip(node.inputs, call.inputs, strict=True))
+            if v is not None and t is not None and k not in definition.static
         ]
         self._instantiate(lowered, given, [name for name in outputs if name], position)
 
     def _call(self, node: ir.Node, definition: OpDef, opset: int) -> OpCall:
+        read, made = shown(node)
+        inputs = zip(node.inputs, read, strict=True)
+        outputs = zip(node.outputs, made, strict=True)
         return OpCall(
             node.op_type,
             opset,
-            tuple(None if v is None else self._type(v, node) for v in node.inputs),
-            tuple(self._type(v, node) if self._is_used(v) else None for v in node.outputs),
+            tuple(None if v is None else self._type(v, node, s) for v, s in inputs),
+            tuple(self._type(v, node, s) if self._is_used(v) else None for v, s in outputs),
             attributes_of(node),
             tuple(small_constant(v) for v in node.inputs),
             definition.domain,
@@ -140,9 +149,9 @@ class _Builder:
             return False
         return value in self.names or value.is_graph_output() or bool(value.uses())
 
-    def _type(self, value: ir.Value, node: ir.Node) -> TensorType:
+    def _type(self, value: ir.Value, node: ir.Node, shape: Dims | None = None) -> TensorType:
         dtype = None if value.dtype is None else DType.from_onnx(int(value.dtype))
-        shape = dims(value)
+        shape = dims(value) if shape is None else shape
         if dtype is None:
             raise ComposeError(f"{node.op_type} has an operand of type {value.dtype}", node)
         if shape is None:
@@ -167,6 +176,18 @@ class _Builder:
             )
         return name
 
+    def _name_as(self, value: ir.Value, type_: TensorType, node: ir.Node, position: int) -> str:
+        """The tensor that holds ``value`` in a shape of as many elements."""
+        name = self._name(value, node)
+        if self.tensors[name].shape == type_.shape:
+            return name
+        key = (name, type_.shape)
+        if key not in self.seen_as:
+            self.seen_as[key] = f"t{len(self.tensors)}"
+            self.tensors[self.seen_as[key]] = type_
+            self.views.append(View(name, self.seen_as[key], position))
+        return self.seen_as[key]
+
     def _literal(self, value: ir.Value) -> Expr | None:
         """The one element of a constant, as a literal of its type; otherwise ``None``."""
         if value not in self.literals:
@@ -180,7 +201,11 @@ class _Builder:
         return self.literals[value]
 
     def _instantiate(
-        self, lowered: Lowered, given: list[ir.Value], made: list[str], position: int
+        self,
+        lowered: Lowered,
+        given: list[tuple[ir.Value, TensorType]],
+        made: list[str],
+        position: int,
     ) -> None:
         """Append the statements of a node with the names of this group."""
         node = self.group.nodes[position]
@@ -188,12 +213,12 @@ class _Builder:
             raise ComposeError(f"the definition of {node.op_type} has another signature", node)
         literals: dict[str, Expr] = {}
         names = dict(zip(lowered.outputs, made, strict=True))
-        for parameter, value in zip(lowered.inputs, given, strict=True):
+        for parameter, (value, type_) in zip(lowered.inputs, given, strict=True):
             constant = self._literal(value)
             if constant is not None:
                 literals[parameter] = constant
             else:
-                names[parameter] = self._name(value, node)
+                names[parameter] = self._name_as(value, type_, node, position)
         for local, type_ in lowered.tensors.items():
             if local not in names and local not in literals:
                 names[local] = f"t{len(self.tensors)}"

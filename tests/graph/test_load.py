@@ -290,6 +290,17 @@ def test_an_initializer_that_is_an_input_is_no_constant():
     assert [v.name for v in loaded.graph.inputs] == ["x", "w"]
 
 
+def test_before_ir_version_4_initializers_that_are_inputs_too_are_constants():
+    proto = model("g (float[2] x, float[1] k) => (float[2] y) { y = Mul(x, k) }")
+    proto.ir_version = 3
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.ones(1, "f"), "k"))
+    loaded = load_model(proto)
+    assert [value.name for value in loaded.graph.inputs] == ["x"]
+    assert constant_value(loaded.graph[0].inputs[1]) == 1.0
+    proto.ir_version = 4
+    assert [value.name for value in load_model(proto).graph.inputs] == ["x", "k"]
+
+
 def test_before_ir_version_4_folded_results_are_nodes():
     proto = model(
         "g (float[2] x) => (float[2] y) {"

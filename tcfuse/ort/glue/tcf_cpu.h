@@ -46,7 +46,21 @@ static inline int tcf_cpu_level(void) {
   return TCF_LEVEL_V4;
 }
 
+/* Channels in a block of ONNX Runtime's blocked layout.
+ * Source: MLAS_PLATFORM::MLAS_PLATFORM of ONNX Runtime, which asks for AVX512F and AVX2 with FMA. */
+static inline int tcf_cpu_block(void) {
+  const uint32_t basic_c = TCF_BIT(12) | TCF_BIT(27) | TCF_BIT(28);  /* fma osxsave avx */
+  const uint32_t extended_b = TCF_BIT(5) | TCF_BIT(16);              /* avx2 avx512f */
+  if (tcf_cpuid(0).a < 7 || !tcf_has(tcf_cpuid(1).c, basic_c)) return 8;
+  uint32_t saved, saved_high;
+  __asm__("xgetbv" : "=a"(saved), "=d"(saved_high) : "c"(0));
+  return tcf_has(saved, 0xe6) && tcf_has(tcf_cpuid(7).b, extended_b) ? 16 : 8;
+}
+
 #else
+
+/* Nothing is known of blocked layouts elsewhere, so no model in one is served. */
+static inline int tcf_cpu_block(void) { return 0; }
 
 /* Elsewhere there is one level, which every machine of the architecture has. */
 static inline int tcf_cpu_level(void) { return 0; }

@@ -35,7 +35,7 @@ struct OrtAllocator {
   void (*Free)(OrtAllocator *self, void *memory);
 };
 
-enum { ORT_INVALID_ARGUMENT = 2, ORT_RUNTIME_EXCEPTION = 6 };
+enum { ORT_FAIL = 1, ORT_INVALID_ARGUMENT = 2, ORT_RUNTIME_EXCEPTION = 6 };
 enum { ORT_ALLOCATOR_ARENA = 1, ORT_MEMORY_DEFAULT = 0 };
 enum { ORT_LOG_WARNING = 2 };
 

@@ -90,6 +90,8 @@ typedef struct {
 extern TCF_HIDDEN const TcfRegion tcf_regions[];
 extern TCF_HIDDEN const int tcf_n_regions;
 extern TCF_HIDDEN const char tcf_domain[]; /* of the operators */
+extern TCF_HIDDEN const int tcf_block; /* channels in a block of the layout that kernels work on;
+                                        * 0: they work on plain tensors */
 extern TCF_HIDDEN TcfOp tcf_ops[]; /* TCF_N_LEVELS times tcf_n_regions, ordered by level */
 extern TCF_HIDDEN const TcfGpu *const tcf_gpu; /* NULL: the library has nothing for GPUs */
 extern TCF_HIDDEN TcfOp tcf_gpu_ops[]; /* TCF_N_GPU_PROVIDERS times tcf_n_regions, as above */

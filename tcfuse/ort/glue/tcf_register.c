@@ -1,9 +1,11 @@
 /* RegisterCustomOps: which operators a session gets, for which provider and instruction set.
  *
  * An operator that is not registered is no error: the model carries a function of the same name,
- * which ONNX Runtime then runs.  So whatever cannot be served is left out here. */
+ * which ONNX Runtime then runs.  So whatever cannot be served is left out here.  A model in a
+ * blocked layout carries none, and is refused where ONNX Runtime has another block. */
 #include "tcf_cpu.h"
 #include "tcf_region.h"
+#include "tcf_text.h"
 
 /* Before 1.17 a failing operator cannot tell ONNX Runtime so: its status is dropped. */
 enum { OLDEST_MINOR = 17, NEWEST_OPERATOR_VERSION = 18 };
@@ -161,10 +163,27 @@ static OrtStatus *make_domain(int level, int gpus, const char *disabled,
   return NULL;
 }
 
+/* The weights and kernels of a model in a blocked layout are for one block: elsewhere the model
+ * would compute something else. */
+static OrtStatus *check_block(void) {
+  int block = tcf_cpu_block();
+  if (!tcf_block || tcf_block == block) return NULL;
+  TcfText text = {0};
+  tcf_put(&text, "tcfuse: this model is for processors on which ONNX Runtime keeps channels in "
+                 "blocks of ");
+  tcf_put_number(&text, tcf_block);
+  tcf_put(&text, ", and here it has ");
+  if (block) tcf_put(&text, "blocks of "), tcf_put_number(&text, block);
+  else tcf_put(&text, "others");
+  tcf_put(&text, "; use the model beside it that ends in .portable.onnx");
+  return ORT(CreateStatus)(ORT_FAIL, text.text);
+}
+
 static OrtStatus *register_ops(OrtSessionOptions *options, const OrtApiBase *base) {
   int served;
   TCF_TRY(meet_runtime(base, &served));
   if (!served) return NULL;
+  TCF_TRY(check_block());
 
   char wanted[16], cuda[16], disabled[4096];
   TCF_TRY(session_entry(options, "tcfuse.level", wanted, sizeof wanted));

@@ -48,6 +48,7 @@ const TcfRegion tcf_regions[] = {
 
 const int tcf_n_regions = 1;
 const char tcf_domain[] = "tcfuse";
+const int tcf_block = 0;
 TcfOp tcf_ops[TCF_N_LEVELS * 1];
 TcfOp tcf_gpu_ops[TCF_N_GPU_PROVIDERS * 1];
 const TcfGpu *const tcf_gpu = NULL;

@@ -1,0 +1,171 @@
+"""Two forms of one optimized model: on plain tensors, and on ONNX Runtime's blocked ones.
+
+The plain form runs everywhere.  ONNX Runtime keeps the tensors between convolutions blocked,
+though, and a fused node on plain tensors costs a change of layout at each side; so for the CPU
+there is a second form, made of the graph that ONNX Runtime itself makes of the model on this
+machine (``ort.optimized``).  Which one is faster is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx_ir as ir
+
+from tcfuse.options import OptimizeOptions
+from tcfuse.ort.arrays import run
+from tcfuse.ort.inference import open_session, ort_errors, runtime
+from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
+from tcfuse.ort.optimized import blocked_graph, native_block
+from tcfuse.ort.session import Difference
+from tcfuse.ort.timing import Ratio, bind, interleave
+from tcfuse.processor import processor
+from tcfuse.result import Result, Source, given, path_of
+from tcfuse.store import Store, key_of, tool_digest
+from tcfuse.trial import structure
+
+FASTER = 1.02
+"""How much faster the blocked form must be to be kept: it runs on fewer machines."""
+
+TOLERANCE = 1e-3
+"""How far the outputs may be apart, of the largest one.  Each kernel was verified by itself;
+this is about the operators around them, and the numbers in channels that only fill a block."""
+
+LOADS, ROUNDS = 4, 16  # where memory lies is worth some percent for a session's life
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What one form is made of.
+
+    Attributes:
+        source: The graph.
+        path: The file the user gave, if it was one.
+        baseline: What ONNX Runtime would run without us; ``None``: the graph itself.
+        block: Channels in a block; 0 for plain tensors.
+    """
+
+    source: Source
+    path: Path | None
+    baseline: Path | ir.Model | None = None
+    block: int = 0
+
+    @classmethod
+    def plain(cls, source: Source) -> Form:
+        """The model as it is."""
+        path = path_of(source)
+        return cls(source, path, path)
+
+
+def blocked_form(source: Source, options: OptimizeOptions) -> Form | None:
+    """The same model on blocked tensors; ``None`` when there is none, or it is not wanted.
+
+    It is for the CPU alone, and where nothing is measured it must be asked for.
+    """
+    wanted = {"auto": options.gate, "blocked": True, "portable": False}[options.layout]
+    if not wanted or options.targets != ("cpu",):
+        return None
+    path, model = path_of(source), given(source)
+    graph = blocked_graph(model, path)
+    return None if graph is None else Form(graph, path, path or model, native_block())
+
+
+def fastest(
+    plain: Result,
+    blocked: Result,
+    wishes: Wishes,
+    options: OptimizeOptions,
+    store: Store,
+    progress: Callable[[str], object],
+) -> Result:
+    """The blocked form with the plain one beside it, or the plain one alone."""
+    if blocked.library is None:
+        return plain
+    key = key_of(
+        *(structure(form.model) for form in (plain, blocked)),
+        *(str(form.library and form.library.name) for form in (plain, blocked)),
+        tuple(shape_guesses(blocked.model, wishes)),
+        processor(),
+        runtime().__version__,
+        tool_digest(),
+    )
+    record = store.get("forms", key)
+    if record is None:
+        progress("comparing both forms of the model")
+        record = asdict(_compared(plain, blocked, wishes))
+        store.put("forms", key, record)
+    return _chosen(plain, blocked, record, options.layout == "blocked")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What running both forms beside the original showed.
+
+    Attributes:
+        problem: Why the blocked form must not be used; empty when it may.
+        gain: Its speed over that of the plain form.
+        whole: Its speed over that of the original.
+    """
+
+    problem: str
+    gain: Ratio | None = None
+    whole: Ratio | None = None
+
+
+def _chosen(plain: Result, blocked: Result, record: Mapping[str, Any], forced: bool) -> Result:
+    """One of both forms, with a note about the other."""
+    gain = record["gain"]["value"] if record["gain"] else 0.0
+    if record["problem"]:
+        return _noted(plain, f"the form on blocked tensors was given up: {record['problem']}")
+    if gain < FASTER and not forced:
+        return _noted(plain, f"on blocked tensors the model ran at {gain:.3f} of its speed")
+    whole = Ratio(**record["whole"])
+    report = replace(blocked.report, speedup=whole.value, spread=whole.spread)
+    chosen = replace(blocked, report=report, portable=plain)
+    return _noted(chosen, f"{gain:.2f} times as fast as the portable form")
+
+
+def _noted(result: Result, note: str) -> Result:
+    """``result`` with one more note."""
+    report = result.report
+    return replace(result, report=replace(report, notes=(*report.notes, note)))
+
+
+def _compared(plain: Result, blocked: Result, wishes: Wishes) -> Compared:
+    """Both forms beside the original: are the answers the same, and which is faster?"""
+    original = plain.source or plain.model
+    why = "no input is known that the model runs on (try --input-shapes)"
+    for shapes in shape_guesses(blocked.model, wishes):
+        inputs = model_feeds(blocked.model, shapes)
+        times: dict[str, list[float]] = {}
+        try:
+            expected = run(open_session(original), inputs)
+        except ort_errors():
+            continue
+        try:
+            found = run(open_session(blocked.model, blocked.library), inputs)
+            if not all(map(_agree, expected, found)):
+                return Compared("its answers are not those of the original")
+            for _ in range(LOADS):
+                sessions = {
+                    "original": open_session(original),
+                    "plain": open_session(plain.model, plain.library),
+                    "blocked": open_session(blocked.model, blocked.library),
+                }
+                calls = {name: bind(opened, inputs) for name, opened in sessions.items()}
+                for name, measured in interleave(calls, ROUNDS // LOADS).items():
+                    times.setdefault(name, []).extend(measured)
+        except ort_errors() as error:
+            return Compared(" ".join(str(error).split())[:200])
+        gain, whole = (Ratio.paired(times[n], times["blocked"]) for n in ("plain", "original"))
+        return Compared("", gain, whole)
+    return Compared(why)
+
+
+def _agree(expected: np.ndarray, found: np.ndarray) -> bool:
+    """Whether two outputs differ by no more than the order of sums makes them."""
+    return Difference.between(expected, found).relative <= TOLERANCE

@@ -1,0 +1,75 @@
+"""The graph that ONNX Runtime makes of a model for the CPU of this machine.
+
+Its convolutions hand blocked tensors to each other there (``graph.blocked``).  The block is
+asked of ONNX Runtime itself, by the filters of a convolution of one channel.
+"""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from tcfuse.graph.blocked import is_blocked_model, mark
+from tcfuse.ort.inference import open_session, ort_errors, weight_bytes
+
+MOST_BYTES = 768 << 20
+"""Of weights: they are written, read and kept in memory once more."""
+
+BLOCKED_OPERATORS = frozenset({"AveragePool", "Conv", "GlobalAveragePool", "MaxPool"})
+"""Without one of these nothing becomes blocked."""
+
+
+def blocked_graph(model: ir.Model, source: Path | None) -> onnx.ModelProto | None:
+    """What ONNX Runtime makes of a model, if that has blocked tensors; the block is marked.
+
+    Args:
+        model: The model.
+        source: Its file, if it has one.
+    """
+    convolves = any(node.op_type in BLOCKED_OPERATORS for node in model.graph.all_nodes())
+    if not convolves or weight_bytes(model) > MOST_BYTES or not native_block():
+        return None
+    try:
+        graph = _optimized(source or model)
+    except ort_errors():  # a model that cannot be loaded, or not be written as one file
+        return None
+    if not is_blocked_model(graph):
+        return None
+    mark(graph, native_block())
+    return graph
+
+
+def _optimized(model: ir.Model | Path) -> onnx.ModelProto:
+    """The graph of a session, with its weights."""
+    with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
+        path = Path(folder) / "optimized.onnx"
+        open_session(model, save_to=path)
+        return onnx.load(path)
+
+
+@functools.cache
+def native_block() -> int:
+    """Channels in a block on this machine; 0 when nothing is blocked here."""
+    image = ir.Value(
+        name="x", shape=ir.Shape([1, 1, 4, 4]), type=ir.TensorType(ir.DataType.FLOAT)
+    )
+    filters = ir.Value(
+        name="w",
+        shape=ir.Shape([1, 1, 1, 1]),
+        type=ir.TensorType(ir.DataType.FLOAT),
+        const_value=ir.Tensor(np.ones((1, 1, 1, 1), np.float32), name="w"),
+    )
+    node = ir.Node("", "Conv", [image, filters])
+    (result,) = node.outputs
+    result.name, result.type = "y", ir.TensorType(ir.DataType.FLOAT)
+    graph = ir.Graph(
+        [image], [result], nodes=[node], initializers=[filters], opset_imports={"": 17}
+    )
+    made = _optimized(ir.Model(graph, ir_version=8))
+    sizes = [tensor.dims[0] for tensor in made.graph.initializer if len(tensor.dims) == 4]
+    return int(sizes[0]) if is_blocked_model(made) and sizes else 0
