@@ -5,12 +5,16 @@ meet.  A kernel it cannot look into would cost two of them for every value.  So 
 between such a convolution and other nodes is turned and turned back: one Transpose stays with
 the convolution, where it is cancelled, and the other becomes part of the kernel.  Where there
 is no kernel both are cancelled.
+
+What kernels hand to each other in between stays as it is then: a value that is summed over its
+places for one kernel and read again by the next is turned and turned back as well.
 """
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
+from tcfuse.graph.channels_between import handed_over
 from tcfuse.graph.native import is_quantized, quantized_output
 from tcfuse.graph.native_kernels import FREE
 from tcfuse.graph.quantized import STAYS, new_node
@@ -34,6 +38,8 @@ def turn_channels(model: ir.Model) -> None:
         for value in dict.fromkeys([*made, *read]):
             if value is not None:
                 _turn(value, value in made, read.get(value, set()), names)
+        for value in handed_over(graph, FIRST, LAST):
+            _turn(value, False, set(), names)
 
 
 def _turn(value: ir.Value, is_made: bool, theirs: set[ir.Node], names: set[str | None]) -> None:

@@ -20,7 +20,7 @@ from tcfuse.graph.constants import constant_tensor, constant_value
 from tcfuse.graph.quantized import STAYS
 from tcfuse.graph.shapes import dims
 from tcfuse.graph.views import reshape_target
-from tcfuse.opdef import OpDef
+from tcfuse.opdef import Kind, OpDef
 from tcfuse.types import DType
 
 MAX_RANK = 8
@@ -119,6 +119,15 @@ def definition_of(node: ir.Node, opsets: Mapping[str, int]) -> OpDef:
     if version is None or (domain and domain not in opsets):
         raise UnsupportedError(f"domain {node.domain!r} of {node.op_type} is not imported")
     return opdef.find(node.op_type, version, domain)
+
+
+def is_elementwise(node: ir.Node) -> bool:
+    """Whether every element of the result needs one element of each operand."""
+    opsets = node.graph.opset_imports if node.graph is not None else {}
+    try:
+        return definition_of(node, opsets).kind in (Kind.ELEMENTWISE, Kind.VIEW)
+    except UnsupportedError:
+        return False
 
 
 def present_outputs(node: ir.Node) -> tuple[ir.Value, ...]:

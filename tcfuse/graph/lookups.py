@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 
 import onnx_ir as ir
 
-from tcfuse.errors import UnsupportedError
-from tcfuse.graph.legality import definition_of, is_fixed
+from tcfuse.graph.legality import is_elementwise, is_fixed
 from tcfuse.graph.shapes import dims
-from tcfuse.opdef import Kind
 
 
 def lookups(nodes: Iterable[ir.Node]) -> dict[ir.Node, set[ir.Node]]:
@@ -45,19 +43,10 @@ def _source(
     node: ir.Node, read: list[ir.Value], origin: Mapping[ir.Value, ir.Value]
 ) -> ir.Value | None:
     """The 8-bit value that ``node`` computes a function of, element by element."""
-    if len(node.outputs) != 1 or not _is_elementwise(node):
+    if len(node.outputs) != 1 or not is_elementwise(node):
         return None
     starts = node.op_type == "DequantizeLinear"
     sources = {origin.get(value, value if starts else None) for value in read}
     if len(sources) != 1 or len({dims(value) for value in read}) != 1:
         return None
     return sources.pop()
-
-
-def _is_elementwise(node: ir.Node) -> bool:
-    """Whether every element of the result needs one element of each operand."""
-    opsets = node.graph.opset_imports if node.graph is not None else {}
-    try:
-        return definition_of(node, opsets).kind in (Kind.ELEMENTWISE, Kind.VIEW)
-    except UnsupportedError:
-        return False

@@ -5,7 +5,8 @@ lanes when no dependence is carried by it (its statements then run in all lanes 
 loops included: how a reduction along an outer axis is vectorised), or, for an innermost loop,
 when only updates of reductions are (each lane then keeps a partial result).  Among the legal
 choices the one with the fewest vector operations wins; an access that is neither contiguous nor
-the same for all lanes costs ``STRIDED`` a lane, twice that when it writes.
+the same for all lanes costs ``STRIDED`` a lane, twice that when it writes.  What is computed
+and used up inside the loop each lane keeps for itself, side by side with its neighbours'.
 
 Source: "The Next 700 Accelerated Layers", section 4.4 (mapping to threads), with lanes in place
 of threads.
@@ -13,6 +14,8 @@ of threads.
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
@@ -44,6 +47,10 @@ class _Mapper:
         self.scop = scop
         self.ordered = dependences.ordered if reassociate else dependences.all
         self.rows: dict[tuple[int, str, int], str | None] = {}
+        self.users: dict[str, set[str]] = defaultdict(set)
+        for statement in scop.statements:
+            for touch in touches(scop, statement):
+                self.users[touch.tensor].add(statement.name)
 
     def best(self, tree: Tree, statements: tuple[str, ...], outer: tuple[Band, ...]) -> _Choice:
         """The cheapest mapping of ``tree``, whose loops lie inside those of ``outer``."""
@@ -70,9 +77,9 @@ class _Mapper:
 
     def _across(self, band: Band, position: int, statements: tuple[str, ...]) -> _Choice:
         """Lanes along one member, which becomes the innermost of its band."""
-        cost = 0.0
+        cost, own = 0.0, self._used_up(statements)
         for name in statements:
-            cost += self._cost(name, self._iterator(band, position, name))
+            cost += self._cost(name, self._iterator(band, position, name), own)
         if not isinstance(band.child, Leaf):
             cost *= OUTER
         lane = Band(member(band, position), True, (band.coincident[position],), band.child)
@@ -98,8 +105,23 @@ class _Mapper:
         others = [member(band, k) for k in range(band.depth) if k != position]
         return carries_nothing(inside(pairs, others), member(band, position))
 
-    def _cost(self, name: str, iterator: str | None) -> float:
-        """Vector operations of a statement with lanes along ``iterator``."""
+    def _used_up(self, statements: tuple[str, ...]) -> set[str]:
+        """Temporaries that nothing but ``statements`` writes and reads."""
+        checked, inside = self.scop.checked, set(statements)
+        return {
+            name
+            for name, users in self.users.items()
+            if users <= inside and name not in (*checked.inputs, *checked.outputs)
+        }
+
+    def _cost(self, name: str, iterator: str | None, own: Collection[str] = ()) -> float:
+        """Vector operations of a statement with lanes along ``iterator``.
+
+        Args:
+            name: The statement.
+            iterator: ``None`` for no lanes.
+            own: Tensors of which each lane has its own.
+        """
         statement = self.scop.statement(name)
         volume = domain_volume(statement)
         work = sum(1 for value in statement.comprehension.values for _ in walk(value))
@@ -109,6 +131,8 @@ class _Mapper:
         strided = 0
         for touch in touches(self.scop, statement):
             stride = touch.offset.stride(iterator)
+            if touch.tensor in own and stride is not None:
+                continue
             if stride is None or stride.number not in (0, 1):
                 strided += 2 if touch.is_write else 1  # reads can be turned in registers
         return volume * (work / width + STRIDED * strided)

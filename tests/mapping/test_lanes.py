@@ -112,3 +112,12 @@ def test_a_path_has_one_lanes_loop_at_most(name: str, fusion: str) -> None:
     scop, dependences, tree = mapped(ALL[name], fusion=fusion)
     visit(tree, 0)
     prove(scop, dependences, tree)
+
+
+def test_what_each_lane_keeps_for_itself_is_no_strided_access() -> None:
+    _, _, tree = mapped("""def f(float(196, 672) X) -> (Y, S) {
+        T(i, j) = exp(X(j, i)) where i in 0:672, j in 0:196
+        Y(i, j) = T(j, i) where i in 0:196, j in 0:672
+        S(i) +=! T(i, j) where i in 0:672, j in 0:196
+    }""")
+    assert lanes(tree) == {"S0": "i", "S1": "j", "S2_init": "i", "S2": "i", "S3": "i"}
