@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
@@ -18,10 +18,15 @@ Line = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One plot: lines by their names, which mean the same in every panel."""
+    """One plot: lines by their names, which mean the same in every panel.
+
+    Attributes:
+        dots: Names of those lines that are points which nothing joins.
+    """
 
     title: str
     lines: Mapping[str, Line]
+    dots: Collection[str] = ()
 
 
 def drawn(panels: Sequence[Panel], x_label: str, y_label: str) -> str:
@@ -85,11 +90,19 @@ class _Axes:
                 f"{_power(power)}</text>"
             )
         for name, line in panel.lines.items():
+            if name in panel.dots:
+                yield from self._dots(line, colours[name])
+                continue
             points = " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in line)
             yield (
                 f'<polyline points="{points}" fill="none" stroke="{colours[name]}" '
                 'stroke-width="1.5"/>'
             )
+
+    def _dots(self, line: Line, colour: str) -> Iterator[str]:
+        for a, b in line:
+            x, y = self.x(a), self.y(b)
+            yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2" fill="{colour}" opacity="0.6"/>'
 
 
 def _power(power: int) -> str:
