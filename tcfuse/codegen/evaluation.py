@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tcfuse.codegen.choices import choice
 from tcfuse.codegen.divisors import is_sum
 from tcfuse.codegen.elements import lane_index, lane_stride, read
 from tcfuse.codegen.exponents import never_positive
 from tcfuse.codegen.operators import Operators
+from tcfuse.codegen.quantized import Quantized, find_quantized
+from tcfuse.codegen.reciprocals import reciprocal
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
+from tcfuse.codegen.storage import C_TYPES
 from tcfuse.codegen.tensors import Tensor
-from tcfuse.codegen.values import Value, converted, plain, spread
+from tcfuse.codegen.values import Value, converted, literal_text, plain, spread
 from tcfuse.errors import UnsupportedError
 from tcfuse.poly.bounds import guard_keeps_inside, inside_by_type, stays_inside
 from tcfuse.poly.guards import Guard
@@ -101,13 +106,22 @@ class Evaluation:
         return self._evaluate(written.value)
 
     def _evaluate(self, root: Expr) -> Value:
-        for node in post_order(root):
+        nodes = post_order(root)
+        found = {id(n): q for n in nodes if (q := find_quantized(n)) is not None}
+        inside = {id(n): q for q in found.values() for n in q.inner}
+        for node in nodes:
             if id(node) in self.values:
                 continue
             operands = tuple(self.kinds[id(c)] for c in children(node))
             kind = node_type(node, operands, self.frame.scop.checked.tensors, self.let_types)
             self.kinds[id(node)] = kind
-            value = self._node(node, kind)
+            rounding = inside.get(id(node)) or found.get(id(node))
+            if rounding is not None and plain(self.kinds[id(rounding.value)]) is DType.FLOAT32:
+                if id(node) in inside:
+                    continue
+                value = self._quantized(rounding)
+            else:
+                value = self._node(node, kind)
             self.values[id(node)] = self._named(value, "v")
         return self.values[id(root)]
 
@@ -136,12 +150,25 @@ class Evaluation:
                     return self.operators.bounded_exp(kind, operands[0])
                 return self.operators.apply(node, kind, operands, kinds)
 
+    def _quantized(self, rounding: Quantized) -> Value:
+        dtype, value = rounding.dtype, self.values[id(rounding.value)]
+        zero = Value("", DType.INT32, literal=0)
+        if rounding.zero is not None:
+            zero = self.values[id(rounding.zero)]
+        arguments = f"{converted(value, DType.FLOAT32)}, {converted(zero, DType.INT32)}"
+        text = f"tcf::quantized<{C_TYPES[dtype]}>({arguments})"
+        return Value(text, dtype, value.varying)
+
     def _quotient(self, kind: Type, divisor: Expr, left: Value, right: Value) -> Value | None:
-        """A division of all lanes by one sum, whose reciprocal is taken before the loop."""
+        """A division of all lanes by a constant, or by one sum, by way of its reciprocal."""
         lane, dtype = self.lane, plain(kind)
-        if lane is None or not lane.hoists or not self.frame.reciprocals or not dtype.is_float:
+        if lane is None or not self.frame.reciprocals or not dtype.is_float:
             return None
-        if not left.varying or right.varying or right.literal is not None:
+        if not left.varying or right.varying:
+            return None
+        if right.literal is not None:
+            return self._quotient_by_constant(kind, left, right)
+        if not lane.hoists:
             return None
         lets = {let.name: let.value for let in self.place.statement.comprehension.lets}
         if not is_sum(self.frame.scop, divisor, lets):
@@ -154,6 +181,15 @@ class Evaluation:
             )
         text = f"tcf::divided({converted(left, dtype)}, {lane.hoisted[key]})"
         return Value(text, kind, True)
+
+    def _quotient_by_constant(self, kind: Type, left: Value, right: Value) -> Value | None:
+        dtype = plain(kind)
+        constant = float(right.literal or 0)
+        parts = reciprocal(float(np.float32(constant)) if dtype.bytes == 4 else constant, dtype)
+        if parts is None:
+            return None
+        numbers = ", ".join(literal_text(value, dtype) for value in (constant, *parts))
+        return Value(f"tcf::quotient_by({converted(left, dtype)}, {numbers})", kind, True)
 
     def _index(self, value: Polynomial) -> Value:
         if self.lane is not None and value.mentions(self.lane.iterator):

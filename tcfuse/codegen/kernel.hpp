@@ -47,5 +47,14 @@ template <class V, class T>
 TCF_INLINE V divided(V v, divisor_of<T> by) {
   return v * splat<T, lanes<V>>(by.inverse) * splat<T, lanes<V>>(by.scale);
 }
+// v / by of a constant whose reciprocal is high + low (codegen/reciprocals.py): the same number.
+template <class V, class T>
+TCF_INLINE V quotient_by(V v, T by, T high, T low) {
+#if TCF_FUSED
+  return fused(v, splat<T, lanes<V>>(high), V(v * splat<T, lanes<V>>(low)));
+#else
+  return v / splat<T, lanes<V>>(by);
+#endif
+}
 
 }  // namespace tcf

@@ -69,9 +69,14 @@ class Operators:
             name = "and_" if operator == "&&" else "or_"
             return self._result(f"tcf::{name}({a}, {b})", DType.BOOL, operands)
         dtype = plain(promote(*kinds))
+        if operator in ("min", "max") and dtype.is_float and _is_number(operands[0]):
+            operands = (operands[1], operands[0])
         a, b = self._alike(operands, dtype)
         if operator in COMPARISONS:
             return self._result(self._compare(operator, a, b, dtype), DType.BOOL, operands)
+        if operator in ("min", "max") and dtype.is_float and _is_number(operands[1]):
+            name = "at_most" if operator == "min" else "at_least"
+            return self._result(f"tcf::{name}({a}, {b})", kind, operands)
         return self._result(_arithmetic(operator, a, b, dtype), kind, operands)
 
     def _compare(self, operator: str, a: str, b: str, dtype: DType) -> str:
@@ -120,6 +125,11 @@ class Operators:
         else:
             text = f"tcf::select({m}, {a}, {b})"
         return Value(text, _held(kind), True)
+
+
+def _is_number(operand: Value) -> bool:
+    """Whether it is a literal, and no NaN."""
+    return operand.literal is not None and operand.literal == operand.literal
 
 
 def _held(kind: Type) -> Type:

@@ -132,7 +132,8 @@ def combined(operator: str, left: str, right: str, dtype: DType) -> str:
         name = {"+": "or_", "max": "or_", "*": "and_", "min": "and_"}[operator]
         return f"tcf::{name}({left}, {right})"
     if operator in ("min", "max"):
-        return f"tcf::{operator}_({left}, {right})"
+        # A NaN is looked for in the first, which is not what the next update waits for.
+        return f"tcf::{operator}_({right}, {left})"
     if dtype.is_float:
         return f"({left} {operator} {right})"
     return f"tcf::{ {'+': 'add', '*': 'mul'}[operator] }({left}, {right})"

@@ -158,9 +158,26 @@ def codes(width: str) -> str:
     return text
 
 
+SHORT = {"int8_t": -7, "uint8_t": 128, "int16_t": 0, "uint16_t": 40001}
+
+
+def roundings(width: str) -> str:
+    text = ""
+    for t, zero in SHORT.items():
+        body = f"store<L, {t}>(y + i, quantized<{t}>(load<float, L>(x + i), {zero}));"
+        text += function(f"quantized_{t}_{width}", f"const float* x, {t}* y", body)
+    for t in ("float", "double"):
+        for name in ("at_least", "at_most"):
+            body = f"store<L, {t}>(y + i, {name}(load<{t}, L>(x + i), splat<{t}, L>(-2)));"
+            text += function(f"{name}_{t}_{width}", f"const {t}* x, {t}* y", body)
+    body = "quotient_by(load<float, L>(x + i), 10.f, 9.9999994e-02f, 5.9604646e-09f)"
+    body = f"store<L, float>(y + i, {body});"
+    return text + function(f"tenth_{width}", "const float* x, float* y", body)
+
+
 TEXT = of_width(conversions, WIDTHS[::2]) + of_width(comparisons, WIDTHS[::2])
 TEXT += of_width(integers, WIDTHS[::2]) + of_width(memory, WIDTHS[1:]) + of_width(halves)
-TEXT += of_width(codes) + of_width(lookups, LOOKUP_WIDTHS)
+TEXT += of_width(codes) + of_width(lookups, LOOKUP_WIDTHS) + of_width(roundings)
 
 
 def call(
@@ -328,6 +345,33 @@ def test_reductions(build, level, width):
     call(library, f"masks_{width}", x, y)
     rows = x.reshape(-1, lanes)
     np.testing.assert_array_equal(y, rows.all(1) * 2 + rows.any(1))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_roundings(build, level, width):
+    library = build(TEXT, level)
+    rng = np.random.default_rng(3)
+    some = [np.nan, np.inf, -np.inf, 1e30, -1e30, 0.0, -0.0, 8388609.0, 2147483648.0, 1e-40]
+    x = np.concatenate(
+        [np.arange(-700, 700) / 2, rng.standard_normal(4096) * 1e5, some, np.zeros(10)]
+    ).astype(np.float32)[: 5504 // 32 * 32]
+    assert np.isnan(x).any()
+    for t, zero in SHORT.items():
+        limits = np.iinfo(t.removesuffix("_t"))
+        moved = np.rint(x.astype(np.float64)) + zero
+        want = np.where(np.isnan(moved), 0, np.clip(moved, limits.min, limits.max))
+        y = np.empty(x.size, limits.dtype)
+        call(library, f"quantized_{t}_{width}", x, y)
+        np.testing.assert_array_equal(y, want, t)
+    for t, kind in {"float": np.float32, "double": np.float64}.items():
+        for name, bound in {"at_least": np.maximum, "at_most": np.minimum}.items():
+            y = np.empty(x.size, kind)
+            call(library, f"{name}_{t}_{width}", x.astype(kind), y)
+            np.testing.assert_array_equal(y, bound(x.astype(kind), kind(-2)), name)
+    y = np.empty_like(x)
+    call(library, f"tenth_{width}", x, y)
+    np.testing.assert_array_equal(y, x / np.float32(10))
 
 
 @pytest.mark.parametrize("width", WIDTHS[1:])

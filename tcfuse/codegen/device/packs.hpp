@@ -117,6 +117,11 @@ TCF_INLINE pack<T, L> wrapped(pack<T, L> a) {
   return each<T, L>([](T x) { return wrapped<Bits, Signed>(x); }, a);
 }
 
+template <class To, class T, int L>
+TCF_INLINE pack<To, L> quantized(pack<T, L> a, int32_t zero) {
+  return each<To, L>([zero](T x) { return quantized<To>(x, zero); }, a);
+}
+
 // Two neighbours come in one word, of which each is a half.
 template <int L>
 TCF_INLINE pack<float, L> from_bfloat(pack<uint16_t, L> h) {
@@ -230,6 +235,8 @@ TCF_FUNCTION_2(or_)
 TCF_FUNCTION_2(xor_)
 TCF_FUNCTION_2(max_)
 TCF_FUNCTION_2(min_)
+TCF_FUNCTION_2(at_least)
+TCF_FUNCTION_2(at_most)
 TCF_FUNCTION_2(fmax)
 TCF_FUNCTION_2(fmin)
 TCF_FUNCTION_2(fdim)

@@ -27,6 +27,7 @@ HEADERS = (
     "reduce",
     "rounding",
     "exact",
+    "permuted",
     "exponential",
     "logarithm",
     "power",

@@ -93,6 +93,23 @@ TCF_INLINE V min_(V a, V b) {
   if constexpr (is_float<elem<V>>) return blend<V>(a != a, a, m);
   return m;
 }
+// The same of a number that is no NaN: one instruction.
+template <class V>
+TCF_INLINE V at_least(V v, V number) {
+#ifdef TCF_DEVICE
+  return max_(v, number);
+#else
+  return blend<V>(number > v, number, v);
+#endif
+}
+template <class V>
+TCF_INLINE V at_most(V v, V number) {
+#ifdef TCF_DEVICE
+  return min_(v, number);
+#else
+  return blend<V>(number < v, number, v);
+#endif
+}
 // The larger one; the other when one is NaN (as C).
 template <class V>
 TCF_INLINE V fmax(V a, V b) {

@@ -84,6 +84,9 @@ template <class V>
 TCF_INLINE V erf(V x) {
   const V one = cst<V>(1);
   V a = fabs(x), large;
+#if TCF_PERMUTED
+  if constexpr (same<elem<V>, float>) return erf_of_parts(x);
+#endif
   if constexpr (same<elem<V>, float> && TCF_FUSED) return erf_quotient(x);
   if constexpr (same<elem<V>, float>) {
     const V most = cst<V>(3.92);

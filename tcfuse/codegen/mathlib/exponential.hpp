@@ -86,6 +86,11 @@ template <class V>
 TCF_INLINE V exp_bounded(V x) {
   typedef format<elem<V>> F;
   const V least = cst<V>(same<elem<V>, float> ? -87.33654022216797 : -708.3964185322641);
+#if TCF_PERMUTED
+  if constexpr (same<elem<V>, float>) {
+    return blend<V>(x < least, cst<V>(0), exp_of_sixteenths(x));
+  }
+#endif
   V t, r = less_ln2(x, cst<V>(F::shifter + F::bias), t);
   V y = exp_reduced(r) * bits<V>(bits<uints<V>>(t) << F::fraction);
   return blend<V>(x < least, cst<V>(0), y);
@@ -95,10 +100,14 @@ TCF_INLINE V exp(V x) {
   constexpr bool single = same<elem<V>, float>;
   typedef format<elem<V>> F;
   typedef uints<V> U;
+  const V least = cst<V>(single ? -87.33654022216797 : -708.3964185322641);
+  const V most = cst<V>(single ? 88.72283172607422 : 709.782712893384);
+#if TCF_PERMUTED
+  if constexpr (single) return bounded(x, exp_of_sixteenths_to_end(x), least, most);
+#endif
   V t, r = less_ln2(x, cst<V>(F::shifter), t);
   V y = bits<V>(U(bits<U>(exp_reduced(r)) + (bits<U>(t) << F::fraction)));
-  return bounded(x, y, cst<V>(single ? -87.33654022216797 : -708.3964185322641),
-                 cst<V>(single ? 88.72283172607422 : 709.782712893384));
+  return bounded(x, y, least, most);
 }
 
 template <class V>
@@ -153,11 +162,24 @@ TCF_INLINE V expm1(V x) {
   return blend<V>(fabs(x) < cst<V>(same<T, float> ? 0x1p-25 : 0x1p-54), x, r);
 }
 
+#if TCF_PERMUTED
+// With e^-x and the inverse as exact as they are here, 1 / (1 + e^-x) is accurate on both sides.
+template <class V>
+TCF_INLINE V sigmoid_by_inverse(V x) {
+  const V least = cst<V>(-87.33654022216797), most = cst<V>(87);
+  V a = blend<V>(most < x, most, x);
+  V y = inverse_of_one_and(exp_of_sixteenths<-1, true>(a));
+  return blend<V>(x < least, cst<V>(0), y);
+}
+#endif
 // 1 / (1 + e^-x), relatively accurate on both sides; 0 where it is below the least normal.
 // Below 0 it is e^x - e^x sigmoid(x), which leaves e^x almost alone where that is small.
 template <class V>
 TCF_INLINE V sigmoid(V x) {
   const V one = cst<V>(1);
+#if TCF_PERMUTED
+  if constexpr (same<elem<V>, float>) return sigmoid_by_inverse(x);
+#endif
   V e = exp_bounded(-fabs(x));
   V y = quotient(one, V(one + e));
   return blend<V>(x < cst<V>(0), mad(-e, e * y, e), y);
@@ -185,6 +207,9 @@ TCF_INLINE V tanh_fused(V x) {
 template <class V>
 TCF_INLINE V tanh(V x) {
   typedef elem<V> T;
+#if TCF_PERMUTED
+  if constexpr (same<T, float>) return tanh_of_parts(x);
+#endif
   if constexpr (same<T, float> && TCF_FUSED) return tanh_fused(x);
   // Beyond this the result rounds to 1.
   const V most = cst<V>(same<T, float> ? 9.02 : 19.07), one = cst<V>(1);

@@ -159,6 +159,21 @@ TCF_INLINE V poly(V x, double lead, C... rest) {
   return r;
 }
 
+// The whole number nearest to v, the even one of two, plus zero, as the nearest that the short
+// integer type T has; 0 of a NaN.  Within the bounds one addition leaves whole numbers, whose low
+// bits are those of the sum.
+template <class T, class V>
+TCF_INLINE with_elem<V, T> quantized(V v, int32_t zero) {
+  typedef uints<V> U;
+  constexpr int32_t count = int32_t(1) << (8 * sizeof(T)), least = is_signed<T> ? -count / 2 : 0;
+  const V low = cst<V>(float(least - zero)), high = cst<V>(float(least + count - 1 - zero));
+  V w = blend<V>(v > low, v, low);  // which NaN becomes
+  w = blend<V>(w < high, w, high);
+  U u = bits<U>(exactly(w + cst<V>(0x1.8p23f))) + cst<U>(uint32_t(zero));
+  if constexpr (is_signed<T>) u = select(eq(v, v), u, cst<U>(0));
+  return cast<T>(u);
+}
+
 template <class V>
 TCF_INLINE V copysign(V a, V b) {
   typedef uints<V> U;

@@ -23,19 +23,19 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
         {
           const int64_t c1 = base4;
           const auto v_5 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
-          acc3 = tcf::max_(acc3, v_5);
+          acc3 = tcf::max_(v_5, acc3);
         }
         {
           const int64_t c1 = L1 + base4;
           const auto v_6 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
-          acc7 = tcf::max_(acc7, v_6);
+          acc7 = tcf::max_(v_6, acc7);
         }
       }
       for (; base4 + L1 <= n1; base4 += L1) {
         {
           const int64_t c1 = base4;
           const auto v_8 = tcf::select(tcf::to_mask(tcf::load<uint8_t, L1>(T_P + c1)), tcf::load<float, L1>(T_X + c0 * n1 + c1), tcf::splat<float, L1>(-__builtin_inff()));
-          acc3 = tcf::max_(acc3, v_8);
+          acc3 = tcf::max_(v_8, acc3);
         }
       }
       if (base4 < n1) {
@@ -43,10 +43,10 @@ TCF_KERNEL(k_0)(char* const* tensors, const int64_t* sizes, char* shared,
         {
           const int64_t c1 = base4;
           const auto v_9 = tcf::select(tcf::to_mask(tcf::load_first<uint8_t, L1>(T_P + c1, left, uint8_t(0))), tcf::load_first<float, L1>(T_X + c0 * n1 + c1, left, float(0)), tcf::splat<float, L1>(-__builtin_inff()));
-          acc3 = tcf::max_(acc3, tcf::select(tcf::first_lanes<L1>(left), v_9, tcf::splat<float, L1>(-__builtin_inff())));
+          acc3 = tcf::max_(tcf::select(tcf::first_lanes<L1>(left), v_9, tcf::splat<float, L1>(-__builtin_inff())), acc3);
         }
       }
-      T_M = tcf::max_(T_M, tcf::hmax(tcf::max_(acc3, acc7)));
+      T_M = tcf::max_(tcf::hmax(tcf::max_(acc7, acc3)), T_M);
     }
     constexpr int L10 = tcf::lanes_for(4, 1048576, 2);
     if (0 < n1) {
