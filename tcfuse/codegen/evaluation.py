@@ -17,7 +17,7 @@ from tcfuse.codegen.divisors import is_sum
 from tcfuse.codegen.elements import lane_index, lane_stride, read
 from tcfuse.codegen.exponents import never_positive
 from tcfuse.codegen.operators import Operators
-from tcfuse.codegen.quantized import Quantized, find_quantized
+from tcfuse.codegen.quantized import Quantized, roundings
 from tcfuse.codegen.reciprocals import reciprocal
 from tcfuse.codegen.scope import LaneLoop, Lines, Names
 from tcfuse.codegen.storage import C_TYPES
@@ -107,8 +107,7 @@ class Evaluation:
 
     def _evaluate(self, root: Expr) -> Value:
         nodes = post_order(root)
-        found = {id(n): q for n in nodes if (q := find_quantized(n)) is not None}
-        inside = {id(n): q for q in found.values() for n in q.inner}
+        found, inside = roundings(nodes)
         for node in nodes:
             if id(node) in self.values:
                 continue

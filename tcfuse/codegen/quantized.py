@@ -6,9 +6,10 @@ moved by ``Z`` come first, and what is left rounds to a whole number by one addi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr
+from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr, children
 from tcfuse.types import DType
 
 _SHORT = (DType.INT8, DType.UINT8, DType.INT16, DType.UINT16)
@@ -29,6 +30,21 @@ class Quantized:
     value: Expr
     zero: Expr | None
     inner: tuple[Expr, ...]
+
+
+def roundings(nodes: Sequence[Expr]) -> tuple[dict[int, Quantized], dict[int, Quantized]]:
+    """Roundings among the nodes of an expression, and the nodes inside them, by identity.
+
+    One that something else needs a node inside of is none.
+    """
+    found = {id(n): q for n in nodes if (q := find_quantized(n)) is not None}
+    inside = {id(n): key for key, q in found.items() for n in q.inner}
+    for node in nodes:
+        own = inside.get(id(node), id(node))
+        for operand in children(node):
+            if (key := inside.get(id(operand))) is not None and key != own:
+                found.pop(key, None)
+    return found, {id(n): q for q in found.values() for n in q.inner}
 
 
 def find_quantized(expr: Expr) -> Quantized | None:

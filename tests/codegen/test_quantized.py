@@ -2,7 +2,8 @@
 
 import pytest
 
-from tcfuse.codegen.quantized import find_quantized
+from tcfuse.codegen.quantized import find_quantized, roundings
+from tcfuse.tc.ast import Binary, Cast, post_order
 from tcfuse.tc.parser import parse_expr
 from tcfuse.types import DType
 from tests.targets.kernels import functions_of, kernel_of
@@ -36,6 +37,17 @@ def test_found(text: str, dtype: DType, zero: bool) -> None:
 )
 def test_not_found(text: str) -> None:
     assert find_quantized(parse_expr(text)) is None
+
+
+def test_a_node_that_is_needed_elsewhere_is_computed() -> None:
+    rounded = parse_expr("uint8(int32(min(max(roundeven(x) + 10, 0), 255)))")
+    (inner,) = (q.inner for q in [find_quantized(rounded)] if q)
+    for shared in inner:
+        both = Binary("+", Cast(DType.FLOAT32, rounded), shared)
+        assert roundings(post_order(both)) == ({}, {})
+    alone = roundings(post_order(Cast(DType.FLOAT32, rounded)))
+    assert set(alone[0]) == {id(rounded)}
+    assert set(alone[1]) == {id(node) for node in inner}
 
 
 def text_of(dtype: str) -> str:
