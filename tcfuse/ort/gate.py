@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import onnx_ir as ir
@@ -21,7 +22,7 @@ from tcfuse.ort.arrays import run
 from tcfuse.ort.feeds import feeds
 from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.model_feeds import model_feeds
-from tcfuse.ort.stage import GateResult, Stage
+from tcfuse.ort.stage import First, GateResult, Stage
 from tcfuse.ort.subgraph import boundary, constant_of, function_of, instrumented, single_node
 from tcfuse.ort.timing import Ratio, bind, interleave
 from tcfuse.ort.whole import search
@@ -36,8 +37,8 @@ ROUNDS_ALONE = 7
 def gate(stage: Stage) -> GateResult:
     """Measure, and decide what stays."""
     deadline = time.perf_counter() + stage.seconds
-    inputs, seen = run_once(stage)
-    alone = time_alone(stage, seen, deadline)
+    first = run_once(stage)
+    alone = time_alone(stage, {} if first is None else first.seen, deadline)
     dropped = {
         name: f"slower alone: {ratio.value:.2f} of the original's speed"
         for name, ratio in alone.items()
@@ -45,29 +46,33 @@ def gate(stage: Stage) -> GateResult:
     }
     kept = frozenset(stage.kernels) - dropped.keys()
     result = GateResult(kept, dropped, alone)
-    if inputs is None:
+    if first is None:
         slow = {n: "not faster alone" for n in kept if n in alone and alone[n].value < 1.0}
         note = "the whole model could not be run; kernels were timed alone (try --input-shapes)"
         return replace(result, kept=kept - slow.keys(), dropped=dropped | slow, note=note)
-    return search(stage, inputs, deadline, result) if kept else result
+    return search(stage, first, deadline, result) if kept else result
 
 
-def run_once(stage: Stage) -> tuple[dict[str, np.ndarray] | None, dict[str, np.ndarray]]:
-    """Inputs the original runs on (``None``: there are none), and the values kernels read."""
+def run_once(stage: Stage) -> First | None:
+    """The first runs; ``None`` if there are no inputs that the original runs on."""
     errors = ort_errors()
     names = boundary(stage.fused, [node for node, _ in stage.kernels.values()])
     for shapes in stage.guesses:
         inputs = model_feeds(stage.original, shapes)
         try:
-            run(open_session(stage.baseline), inputs)
-            if not names:
-                return inputs, {}
-            values = run(open_session(instrumented(stage.fused, names)), inputs)
+            start = time.perf_counter()
+            call = bind(open_session(stage.baseline), inputs)
+            opening = time.perf_counter() - start
+            call_seconds = median(interleave({"": call}, 3)[""])
+            del call  # its session holds a copy of the weights
+            values = (
+                run(open_session(instrumented(stage.fused, names)), inputs) if names else []
+            )
         except errors as error:
             log.debug("the model does not run on %s: %s", shapes, error)
             continue
-        return inputs, dict(zip(names, values, strict=True))
-    return None, {}
+        return First(inputs, dict(zip(names, values, strict=True)), opening, call_seconds)
+    return None
 
 
 def time_alone(

@@ -87,6 +87,8 @@ def open_session(
 
 def _load(model: ir.Model | Path, options: Any, without: Sequence[str]) -> Session:
     """Load through memory where possible, else through files that are deleted again."""
+    from tcfuse.ort.injection import SINCE, Injected  # which needs ``runtime`` itself
+
     ort = runtime()
 
     def load(source: str | bytes) -> Session:
@@ -107,7 +109,13 @@ def _load(model: ir.Model | Path, options: Any, without: Sequence[str]) -> Sessi
     if inside < MOST_BYTES and len(folders) <= 1 and (not folders or _knows_folders(ort)):
         for folder in folders:  # ONNX Runtime reads the weights where they are
             options.add_session_config_entry(DATA_FOLDER, folder)
-        return load(ir.to_proto(model).SerializeToString())
+        if _version(ort) < SINCE:
+            return load(ir.to_proto(model).SerializeToString())
+        parts = Injected.of(model)
+        options.add_external_initializers(list(parts.weights), list(parts.weights.values()))
+        session = load(parts.message)
+        session.tcfuse_weights = parts  # which it looks into as long as it lives
+        return session
     with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
         path = Path(folder) / "model.onnx"
         save_aside(model, path)
@@ -116,7 +124,11 @@ def _load(model: ir.Model | Path, options: Any, without: Sequence[str]) -> Sessi
 
 def _knows_folders(ort: Any) -> bool:
     """Whether this version finds the external data of a model that comes through memory."""
-    return tuple(map(int, ort.__version__.split(".")[:2])) >= (1, 21)
+    return _version(ort) >= (1, 21)
+
+
+def _version(ort: Any) -> tuple[int, ...]:
+    return tuple(map(int, ort.__version__.split(".")[:2]))
 
 
 def weight_bytes(model: ir.Model) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+import numpy as np
 import onnx_ir as ir
 
 from tcfuse.ort.timing import Ratio
@@ -33,6 +34,25 @@ class GateResult:
     alone: Mapping[str, Ratio] = field(default_factory=dict)
     whole: Ratio | None = None
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class First:
+    """What the first runs of a model showed.
+
+    Attributes:
+        inputs: What the original runs on.
+        seen: The values that kernels read, by name.
+
+    Units:
+        ``opening`` and ``call_seconds``: seconds to open a session of the original, and to run
+        it once.
+    """
+
+    inputs: Mapping[str, np.ndarray]
+    seen: Mapping[str, np.ndarray]
+    opening: float
+    call_seconds: float
 
 
 @dataclass(frozen=True, slots=True)

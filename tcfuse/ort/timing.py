@@ -20,6 +20,7 @@ from tcfuse.ort.inference import Session, ort_errors
 
 BLOCK_SECONDS = 0.02
 MOST_CALLS = 200
+LONG_SECONDS = 0.05  # a call that long fills the caches in a small part of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +84,14 @@ def interleave(
     """
     names = list(calls)
     clock = time.process_time if threads == 1 else time.perf_counter
-    counts = {name: _calls_in_block(call) for name, call in calls.items()}
+    seconds = {name: _seconds(call) for name, call in calls.items()}
     times: dict[str, list[float]] = {name: [] for name in calls}
     for turn in range(rounds):
         for name in names if turn % 2 == 0 else names[::-1]:
             call, samples = calls[name], []
-            call()  # brings its memory back into the caches
-            for _ in range(counts[name]):
+            if seconds[name] < LONG_SECONDS:
+                call()  # brings its memory back into the caches
+            for _ in range(_calls_in_block(seconds[name])):
                 start = clock()
                 call()
                 samples.append(clock() - start)
@@ -97,7 +99,11 @@ def interleave(
     return times
 
 
-def _calls_in_block(call: Callable[[], Any]) -> int:
+def _seconds(call: Callable[[], Any]) -> float:
     start = time.perf_counter()
     call()
-    return max(1, min(MOST_CALLS, int(BLOCK_SECONDS / max(time.perf_counter() - start, 1e-6))))
+    return time.perf_counter() - start
+
+
+def _calls_in_block(seconds: float) -> int:
+    return max(1, min(MOST_CALLS, int(BLOCK_SECONDS / max(seconds, 1e-6))))

@@ -12,14 +12,13 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 
 from tcfuse.ort.inference import open_session, weight_bytes
-from tcfuse.ort.stage import GateResult, Stage
+from tcfuse.ort.stage import First, GateResult, Stage
 from tcfuse.ort.subgraph import fused_nodes
 from tcfuse.ort.timing import BLOCK_SECONDS, Ratio, bind, interleave
 
@@ -37,23 +36,18 @@ MOST_BYTES = 768 << 20  # of weights in sessions beside the original's
 BLOCKED = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool"}
 
 
-def search(
-    stage: Stage, inputs: Mapping[str, np.ndarray], deadline: float, result: GateResult
-) -> GateResult:
+def search(stage: Stage, first_runs: First, deadline: float, result: GateResult) -> GateResult:
     """Drop what does not pay in the whole model, and everything when nothing does.
 
     Args:
         stage: The model and its kernels.
-        inputs: What the model runs on.
+        first_runs: What it runs on, and how long that takes.
         deadline: When to stop looking for something better.
         result: What was decided so far.
     """
-    start = time.perf_counter()
-    call = bind(open_session(stage.baseline), inputs)
-    opening = time.perf_counter() - start
-    call_seconds = median(interleave({"": call}, 3)[""])
-    del call  # its session holds a copy of the weights
-    whole = Whole(stage, inputs, deadline, opening, call_seconds)
+    whole = Whole(
+        stage, first_runs.inputs, deadline, first_runs.opening, first_runs.call_seconds
+    )
     kept, dropped, note = result.kept, dict(result.dropped), result.note
     variants = {"all": kept}
     losers = {name for name, ratio in result.alone.items() if ratio.value < LOSES}

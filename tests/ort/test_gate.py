@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,15 @@ def test_sizes_of_one_name_are_equal_and_wishes_go_first():
 def test_a_wish_for_what_is_not_there_is_refused(wishes: Wishes, complaint: str):
     with pytest.raises(OptionError, match=complaint):
         wishes.check(load_model(build()))
+
+
+@pytest.mark.parametrize(("seconds", "n_calls"), [(0.06, 3), (0.03, 5)])
+def test_a_long_call_needs_none_before_it_that_warms_the_caches(seconds: float, n_calls: int):
+    calls: list[int] = []
+
+    def wait() -> None:
+        calls.append(1)
+        time.sleep(seconds)
+
+    interleave({"": wait}, 2)
+    assert len(calls) == n_calls
