@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from tcfuse.ahead import contract_of
 from tcfuse.attempt import Attempt
 from tcfuse.debug import current
 from tcfuse.errors import ToolchainError
@@ -42,7 +43,7 @@ def shared_library(
         standby: Operators whose kernel for the CPU serves only where there is a GPU.
         block: Channels in a block of the layout they work on; 0 for plain tensors.
     """
-    contract = "off" if options.numerics == "strict" else "fast"
+    contract = contract_of(options)
     unique = {a.name: a.compiled.kernels for a in attempts if a.compiled is not None}
     on_gpus = any(kernels.cuda is not None for kernels in unique.values())
     gpus = [options.cuda_arch, str(find_nvrtc())] if on_gpus else []

@@ -198,7 +198,7 @@ def _record(
     target = () if cuda is None else ("cuda", str(cuda))
     key = key_of(checked.definition, signature, hint, options.to_json(), *target, tool_digest())
     record = store.get(KIND, key)
-    profile.tally(profile.ISL, cached=record is not None)
+    profile.found(profile.ISL, record)
     if record is None:
         text = str(checked.definition)
         try:

@@ -38,9 +38,9 @@ def remembered(
     """
     record = store.get(KIND, key)
     if record is not None and (found := _recall(store, record, group)) is not None:
-        profile.tally("compose", cached=True)
+        profile.tally("compose", cached=1)
         return found
-    profile.tally("compose", cached=False)
+    profile.tally("compose", made=1)
     try:
         made = compile_region()
     except ComposeError as error:

@@ -6,10 +6,12 @@ with ONNX Runtime, for the reason it gave.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import onnx_ir as ir
 
+from tcfuse.ahead import compiling_ahead
 from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
 from tcfuse.building import code_for_gpus, shared_library
 from tcfuse.emulation import emulated
@@ -61,7 +63,8 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
 
 def _made(form: Form, wishes: Wishes, run: Run) -> Result:
     """One form of the model with the kernels that are right and pay."""
-    model, plans, tried = _compile_model(form, run)
+    with compiling_ahead(run.options) as ahead:
+        model, plans, tried = _compile_model(form, replace(run, ahead=ahead))
     wishes.check(model)
     judgement = judge(model, form, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
@@ -132,4 +135,6 @@ def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compi
     checked = check(composed.definition, sizes=composed.interface.sizes)
     named = composed.interface, f"{composed.definition.name}{suffix}"
     made = compile_targets(checked, *named, run.options, run.store)
+    if run.ahead is not None:
+        run.ahead.compile(made)
     return Compiled(made, composed.inputs, composed.outputs)

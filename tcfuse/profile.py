@@ -146,10 +146,10 @@ class Recording:
             waited += seconds.wall_s
         self.add(self._inside[-1], Spent(-waited, 0.0))
 
-    def tally(self, name: str, *, cached: bool) -> None:
-        """Count one thing that phase ``name`` made or found."""
-        made, found = self._tallies.get(name, Tally(0, 0))
-        self._tallies[name] = Tally(made + (not cached), found + cached)
+    def tally(self, name: str, made: int, cached: int) -> None:
+        """Count what phase ``name`` made or found."""
+        before = self._tallies.get(name, Tally(0, 0))
+        self._tallies[name] = Tally(before.made + made, before.cached + cached)
 
     def kernel(self, name: str) -> None:
         """Count a kernel, equal ones once."""
@@ -209,10 +209,15 @@ def timed(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorated
 
 
-def tally(name: str, *, cached: bool) -> None:
-    """Count one thing that phase ``name`` made, or found in the cache."""
-    if (made := _RECORDING.get()) is not None:
-        made.tally(name, cached=cached)
+def tally(name: str, *, made: int = 0, cached: int = 0) -> None:
+    """Count what phase ``name`` made, and what it found in the cache."""
+    if (recording := _RECORDING.get()) is not None:
+        recording.tally(name, made, cached)
+
+
+def found(name: str, cached: object) -> None:
+    """Count one thing that phase ``name`` found in the cache, unless it is ``None``."""
+    tally(name, **({"made": 1} if cached is None else {"cached": 1}))
 
 
 def kernel(name: str) -> None:

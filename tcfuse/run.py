@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from tcfuse.ahead import Ahead
 from tcfuse.options import OptimizeOptions
 from tcfuse.store import Store
 
@@ -14,8 +15,15 @@ Progress: TypeAlias = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What every step of one run shares."""
+    """What every step of one run shares.
+
+    Attributes:
+        store: The cache.
+        progress: Called with a line of text now and then.
+        ahead: Compiles what will be built; ``None`` where nothing will.
+    """
 
     options: OptimizeOptions
     store: Store
     progress: Progress
+    ahead: Ahead | None = None

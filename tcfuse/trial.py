@@ -83,7 +83,7 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
         made = compiled.kernels
         key = key_of(made.key, runtime().__version__, tool_digest())
         record = trial.store.get("verifications", key)
-        profile.tally("verification", cached=record is not None)
+        profile.found("verification", record)
         if record is None:
             progress(f"verifying kernel {count} of {len(kernels)}")
             if model is None:
@@ -122,7 +122,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
         tool_digest(),
     )
     record = trial.store.get("gates", key)
-    profile.tally("gate", cached=record is not None)
+    profile.found("gate", record)
     if record is not None:
         return gate_from_json(record)
     progress(f"timing {len(kernels)} kernels and the model")

@@ -72,11 +72,11 @@ def test_the_time_of_a_phase_that_fails_is_kept():
 def test_nothing_is_recorded_unless_asked_for():
     assert profile.current() is None
     assert profile.phase("load") is profile.phase("plan")  # one object, which does nothing
-    profile.tally("plan", cached=True)
+    profile.tally("plan", cached=1)
     with profiling() as recording:
         pass
     assert profile.current() is None
-    profile.tally("plan", cached=True)
+    profile.tally("plan", cached=1)
     assert recording.result().tallies == {}
 
 

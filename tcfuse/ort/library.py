@@ -122,6 +122,12 @@ def shell_units(
     return [shell_unit(name, text) for name, text in texts.items()]
 
 
+def constant_units() -> list[Unit]:
+    """Those units of every library of operators that are the same in all."""
+    names = (*OPERATORS, *ALWAYS)
+    return [shell_unit(name, (GLUE / name).read_text(encoding="utf-8")) for name in names]
+
+
 def shell_unit(name: str, text: str) -> Unit:
     """C that is not a kernel, for any machine of the architecture."""
     return Unit(name, text, baseline(), is_kernel=False, contract="off", include=GLUE)

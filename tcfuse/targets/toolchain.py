@@ -119,9 +119,20 @@ class Toolchain:
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
-        for _, cached in made:
-            tally(COMPILER, cached=cached)
+        n_cached = sum(cached for _, cached in made)
+        tally(COMPILER, made=len(made) - n_cached, cached=n_cached)
         return [data for data, _ in made]
+
+    def provide(self, unit: Unit) -> bool:
+        """Have the unit's object in the cache; whether it was not there.
+
+        Raises:
+            ToolchainError: It does not compile.
+        """
+        if self.cache is not None and self.cache.get(self._key(unit)) is not None:
+            return False
+        with tempfile.TemporaryDirectory(prefix="tcfuse-build-") as folder:
+            return not self._object(unit, Path(folder), 0)[1]
 
     @timed(COMPILER)
     def link(self, objects: Sequence[bytes], out: Path) -> None:

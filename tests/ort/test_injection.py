@@ -35,9 +35,18 @@ def network() -> ir.Model:
     folded = g.op("Transpose", g.op("Neg", weights), perm=[1, 0])
     codes = g.constant(rng.integers(0, 99, (64, SIZE // 8)), np.int64)
     halves = g.constant(rng.normal(size=(SIZE, 2)).astype(np.float16), np.float16)
-    g.output(g.op("MatMul", x, g.op("Transpose", folded, perm=[1, 0])), "y", [1, 64, 12, SIZE // 12])
-    g.output(g.op("Gather", codes, g.constant([3, 5], np.int64)), "z", [2, SIZE // 8], ir.DataType.INT64)
-    g.output(g.op("Gather", halves, g.constant([7], np.int64)), "h", [1, 2], ir.DataType.FLOAT16)
+    g.output(
+        g.op("MatMul", x, g.op("Transpose", folded, perm=[1, 0])), "y", [1, 64, 12, SIZE // 12]
+    )
+    g.output(
+        g.op("Gather", codes, g.constant([3, 5], np.int64)),
+        "z",
+        [2, SIZE // 8],
+        ir.DataType.INT64,
+    )
+    g.output(
+        g.op("Gather", halves, g.constant([7], np.int64)), "h", [1, 2], ir.DataType.FLOAT16
+    )
     return g.model()
 
 
