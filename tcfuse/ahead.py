@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
 from os import sched_getaffinity
 
 from tcfuse import profile
@@ -27,53 +26,51 @@ def contract_of(options: OptimizeOptions) -> str:
     return "off" if options.numerics == "strict" else "fast"
 
 
-@dataclass(slots=True, eq=False)
 class Ahead:
-    """Compilations that are under way."""
+    """Compilations that are under way; none, and no compiler looked for, until there is one."""
 
-    contract: str
-    toolchain: Toolchain
-    pool: ThreadPoolExecutor
-    jobs: list[Future[bool]] = field(default_factory=list)
+    def __init__(self, contract: str) -> None:
+        self._contract = contract
+        self._jobs: list[Future[bool]] = []
+        self._pool: ThreadPoolExecutor | None = None
 
     def compile(self, kernels: Kernels) -> None:
         """Begin with the kernel for the CPU, for every instruction set."""
         if kernels.cpu is None:
             return
-        if not self.jobs:
-            self._submit(*constant_units())
-        source = kernels.cpu.source
-        self._submit(*(kernel_unit(source, level, self.contract) for level in levels()))
+        units = [kernel_unit(kernels.cpu.source, level, self._contract) for level in levels()]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(max(1, len(sched_getaffinity(0)) - 1))
+            units = [*constant_units(), *units]
+        self._jobs += [self._pool.submit(_made, unit) for unit in units]
 
-    def _submit(self, *units: Unit) -> None:
-        self.jobs += [self.pool.submit(self._made, unit) for unit in units]
-
-    def _made(self, unit: Unit) -> bool:
-        """Whether the unit was compiled, and was not in the cache."""
-        with contextlib.suppress(ToolchainError):
-            return self.toolchain.provide(unit)
-        return False
-
-    def wait(self) -> None:
+    def finish(self) -> None:
         """Wait for all of them: nothing may run beside a measurement."""
-        with profile.phase(profile.COMPILER):
-            n_made = sum(job.result() for job in self.jobs)
-        profile.tally(profile.COMPILER, made=n_made, cached=-n_made)  # the build finds them
+        if self._pool is not None:
+            with self._pool, profile.phase(profile.COMPILER):
+                n_made = sum(job.result() for job in self._jobs)
+            profile.tally(profile.COMPILER, made=n_made, cached=-n_made)  # for the build
+
+    def cancel(self) -> None:
+        """Begin no more."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _made(unit: Unit) -> bool:
+    """Whether the unit was compiled, and was not in the cache."""
+    with contextlib.suppress(ToolchainError):
+        return Toolchain.default(cache_dir(), current().cxx).provide(unit)
+    return False
 
 
 @contextlib.contextmanager
-def compiling_ahead(options: OptimizeOptions) -> Iterator[Ahead | None]:
-    """Compilations that have ended when what is inside has; none without a compiler."""
+def compiling_ahead(options: OptimizeOptions) -> Iterator[Ahead]:
+    """Compilations that have ended when what is inside has."""
+    ahead = Ahead(contract_of(options))
     try:
-        toolchain = replace(Toolchain.default(cache_dir(), current().cxx), workers=1)
-    except ToolchainError:  # the build will tell, if there is something to build
-        yield None
-        return
-    with ThreadPoolExecutor(max(1, len(sched_getaffinity(0)) - 1)) as pool:
-        ahead = Ahead(contract_of(options), toolchain, pool)
-        try:
-            yield ahead
-            ahead.wait()
-        except BaseException:
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise
+        yield ahead
+        ahead.finish()
+    except BaseException:
+        ahead.cancel()
+        raise

@@ -24,6 +24,7 @@ from tcfuse.ort.optimized import blocked_graph, native_block
 from tcfuse.ort.session import Difference
 from tcfuse.ort.timing import Ratio, bind, interleave
 from tcfuse.processor import processor
+from tcfuse.profile import timed
 from tcfuse.result import Result, Source, given, path_of
 from tcfuse.store import Store, key_of, tool_digest
 from tcfuse.trial import structure
@@ -61,6 +62,7 @@ class Form:
         return cls(source, path, path)
 
 
+@timed("load")
 def blocked_form(source: Source, options: OptimizeOptions) -> Form | None:
     """The same model on blocked tensors; ``None`` when there is none, or it is not wanted.
 
@@ -74,6 +76,7 @@ def blocked_form(source: Source, options: OptimizeOptions) -> Form | None:
     return None if graph is None else Form(graph, path, path or model, native_block())
 
 
+@timed("gate")
 def fastest(
     plain: Result,
     blocked: Result,

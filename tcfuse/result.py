@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import onnx_ir as ir
 
 from tcfuse.errors import InputError
+from tcfuse.graph.load import read_model
 from tcfuse.ort.inference import save_aside
 from tcfuse.ort.manifest import Report, library_path, manifest_path, portable_path, sha256
 from tcfuse.ort.writer import digest_if_same, write_model
@@ -128,5 +129,5 @@ def path_of(source: Source) -> Path | None:
 def given(source: Source) -> ir.Model:
     """The model of a source, as it was given."""
     if isinstance(source, str | Path):
-        return ir.load(source)
+        return read_model(Path(source))
     return source if isinstance(source, ir.Model) else ir.from_proto(source)

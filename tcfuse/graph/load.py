@@ -84,8 +84,19 @@ def _keep_old_constants(model: ir.Model) -> None:
         model.ir_version = 4
 
 
+def read_model(path: Path) -> ir.Model:
+    """The model in a file, as it is there; large weights stay there until they are needed.
+
+    Raises:
+        InputError: It cannot be read, or is no model.
+    """
+    model = _read(path)
+    bind(list(tensors(model)), path.parent.absolute(), str(path))
+    return model
+
+
 def _read(path: Path) -> ir.Model:
-    """The model in a file, whose large weights are read straight to where they stay."""
+    """The same, the files of its external data not looked for yet."""
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; give the .onnx file in it")

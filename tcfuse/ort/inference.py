@@ -109,7 +109,7 @@ def _load(model: ir.Model | Path, options: Any, without: Sequence[str]) -> Sessi
     if inside < MOST_BYTES and len(folders) <= 1 and (not folders or _knows_folders(ort)):
         for folder in folders:  # ONNX Runtime reads the weights where they are
             options.add_session_config_entry(DATA_FOLDER, folder)
-        if _version(ort) < SINCE:
+        if _version(ort) < SINCE or options.optimized_model_filepath:  # which holds them
             return load(ir.to_proto(model).SerializeToString())
         parts = Injected.of(model)
         options.add_external_initializers(list(parts.weights), list(parts.weights.values()))

@@ -152,7 +152,8 @@ class Box:
             shape = np.broadcast_shapes(*(p.shape for p in positions))
             return np.zeros(shape, tensor.elements.dtype)
         view = self.slices(read, tensor)
-        return tensor.elements[tuple(positions)] if view is None else view
+        found = tensor.elements[tuple(positions)] if view is None else view
+        return found.astype(np.float64) if found.dtype == np.float32 else found
 
     def slices(self, read: Access, tensor: Tensor) -> Array | None:
         """The read as a view without copying, when its subscripts are different variables."""

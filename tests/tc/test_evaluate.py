@@ -21,6 +21,7 @@ from tcfuse.tc.functions import EXACT, FLOAT
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 from tcfuse.tc.unparse import unparse_expr
+from tcfuse.types import DType
 
 RANDOM = np.random.default_rng(0)
 
@@ -31,6 +32,28 @@ def run(params: str, body: str, returns: str = "Y", /, **inputs: Any) -> np.ndar
 
 def normal(*shape: int) -> np.ndarray:
     return RANDOM.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Y(i, j) = X(I(i), j) where j in 0:5",
+        "Y(i, j) = X(i, j) * 0.1 + 1.0 / X(i, j) where i in 0:3",
+        "Y(i, j) = i > 0 ? X(i - 1, j) * 1e30 * 1e30 : 0.1 where i in 0:3",
+        "Y(i) +=! X(i, j) * X(i, j)",
+    ],
+)
+def test_a_large_table_is_not_widened_but_what_is_read_of_it(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params = "float(40, 5) X, int32(3) I"
+    inputs = {"X": normal(40, 5), "I": np.array([7, 0, 39], np.int32)}
+    expected = run(params, body, **inputs)
+    monkeypatch.setattr(module, "_POINTS", 100)
+    assert module._held(inputs["X"], DType.FLOAT32) is inputs["X"]
+    found = run(params, body, **inputs)
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_softmax() -> None:
