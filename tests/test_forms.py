@@ -102,6 +102,23 @@ def test_a_machine_with_another_block_is_refused_with_the_way_out(tmp_path: Path
         open_session(model, tmp_path / "other.so")
 
 
+def test_initializers_that_are_folded_away_need_not_be_fed():
+    made = Net(0)
+    made.convolve(2 * BLOCK)
+    half = made.draft.op("Mul", made.draft.constant(0.25), made.draft.constant(2.0))
+    made.value = made.draft.op("Mul", made.value, half)
+    made.gate()
+    made.convolve(BLOCK)
+    made.draft.output(made.value, "y", [2, BLOCK, None, None])
+    model = made.draft.model()
+    model.graph.inputs.extend(model.graph.initializers.values())
+    model.ir_version = 3
+    result = blocked(model)
+    assert result.report.block == BLOCK
+    assert [value.name for value in result.model.graph.inputs] == ["x"]
+    assert_same(model, result)
+
+
 class TestSave:
     def test_both_forms_are_there_and_commands_take_either(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -48,8 +48,22 @@ def _optimized(model: ir.Model | Path) -> onnx.ModelProto:
     """The graph of a session, with its weights."""
     with tempfile.TemporaryDirectory(prefix="tcfuse-") as folder:
         path = Path(folder) / "optimized.onnx"
-        open_session(model, save_to=path)
-        return onnx.load(path)
+        session = open_session(model, save_to=path)
+        graph = onnx.load(path)
+    given = (*session.get_inputs(), *session.get_overridable_initializers())
+    _keep_inputs(graph.graph, {value.name for value in given})
+    return graph
+
+
+def _keep_inputs(graph: onnx.GraphProto, names: set[str]) -> None:
+    """Leave ``graph`` those inputs, which the model had.
+
+    Files of IR versions before 4 list every initializer among the inputs; one that was folded
+    away is still listed in what ONNX Runtime writes, and would have to be fed.
+    """
+    kept = [value for value in graph.input if value.name in names]
+    del graph.input[:]
+    graph.input.extend(kept)
 
 
 @functools.cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
 from tcfuse.tc.affine import Affine, affine
-from tcfuse.tc.ast import Binary, Expr
+from tcfuse.tc.ast import Binary, Expr, Range
 
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
@@ -41,6 +41,24 @@ def threshold(expr: Expr, indices: Container[str]) -> Threshold | None:
     # -name + rest < 0 is name > rest
     strict = int(expr.operator in ("<", ">="))
     return Threshold(name, expr.operator in (">", ">="), rest + strict)
+
+
+def digit_threshold(expr: Expr, ranges: Sequence[Range]) -> Threshold | None:
+    """Where ``16 * k + l < 24`` with ``l`` in 0:16 is decided by ``k`` alone: below 1.
+
+    At that point ``l`` decides.
+    """
+    difference = compared(expr)
+    if difference is None or not isinstance(expr, Binary) or expr.operator not in ("<", ">="):
+        return None
+    known = {r.name: (affine(r.low), affine(r.high)) for r in ranges}
+    digits = sorted(difference.terms, key=lambda term: abs(term[1]))
+    if len(digits) != 2 or not all(name in known for name, _ in digits):
+        return None
+    (inner, one), (outer, width) = digits
+    if one != 1 or width <= 1 or known[inner] != (Affine(()), Affine((), width)):
+        return None
+    return Threshold(outer, expr.operator == "<", Affine((), -difference.constant // width))
 
 
 def compared(expr: Expr) -> Affine | None:

@@ -17,8 +17,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from tcfuse.tc.affine import Affine
 from tcfuse.tc.ast import AssignKind, Binary, Comprehension, Const, Expr, Range, Select, Unary
-from tcfuse.tc.conditions import Threshold, threshold
+from tcfuse.tc.conditions import Threshold, digit_threshold, threshold
 from tcfuse.tc.draft import Draft, bounds, reduction_variables
 from tcfuse.tc.expr_types import ExprTypes
 from tcfuse.tc.literals import literal, literal_value
@@ -91,7 +92,11 @@ class _Splitter:
 
     def _restricted(self, piece: Comprehension, position: int, domain: Range) -> Comprehension:
         ranges = (*piece.ranges[:position], domain, *piece.ranges[position + 1 :])
-        value = self.pool.rewrite(piece.value, Simplifier(self.pool, self.types, ranges), {})
+        value = piece.value
+        low, high = bounds(domain)
+        if high - low == Affine((), 1):  # so that what is left in a condition is seen
+            value = self.pool.substitute(value, {domain.name: self.pool.add(domain.low)})
+        value = self.pool.rewrite(value, Simplifier(self.pool, self.types, ranges), {})
         return replace(piece, value=value, ranges=ranges)
 
     def _assembled(
@@ -136,7 +141,7 @@ def thresholds(statement: Comprehension) -> Iterator[Threshold]:
         stack = [node.condition]
         while stack:
             condition = stack.pop()
-            found = threshold(condition, names)
+            found = threshold(condition, names) or digit_threshold(condition, statement.ranges)
             if found is not None:
                 yield found
             elif isinstance(condition, Unary) or (
