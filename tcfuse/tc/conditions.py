@@ -46,7 +46,7 @@ def threshold(expr: Expr, indices: Container[str]) -> Threshold | None:
 def digit_threshold(expr: Expr, ranges: Sequence[Range]) -> Threshold | None:
     """Where ``16 * k + l < 24`` with ``l`` in 0:16 is decided by ``k`` alone: below 1.
 
-    At that point ``l`` decides.
+    In the one block behind that point ``l`` decides.
     """
     difference = compared(expr)
     if difference is None or not isinstance(expr, Binary) or expr.operator not in ("<", ">="):
@@ -58,7 +58,10 @@ def digit_threshold(expr: Expr, ranges: Sequence[Range]) -> Threshold | None:
     (inner, one), (outer, width) = digits
     if one != 1 or width <= 1 or known[inner] != (Affine(()), Affine((), width)):
         return None
-    return Threshold(outer, expr.operator == "<", Affine((), -difference.constant // width))
+    point, low = -difference.constant // width, known[outer][0]
+    if low is not None and low.is_constant and point <= low.constant:
+        point = low.constant + 1  # the first block is the one that is not whole
+    return Threshold(outer, expr.operator == "<", Affine((), point))
 
 
 def compared(expr: Expr) -> Affine | None:

@@ -44,6 +44,25 @@ def f(float(3) a, float(4) b) -> (float(7) y) {
     assert "?" not in str(definition)
 
 
+@pytest.mark.parametrize("size", [3, 8, 24, 40, 47])
+def test_a_choice_by_two_digits_is_decided_by_the_outer_one_but_for_one_block(size: int):
+    definition = pieces(f"""
+def f(float({size}) x) -> (float(6, 8) y) {{
+  y(k, l) = 8 * k + l < {size} ? x(8 * k + l) : 0.0 where k in 0:6, l in 0:8
+}}""")
+    assert "?" not in str(definition)
+    whole, rest, empty = size >= 8, size % 8 > 0, size <= 40
+    assert len(definition.body) == whole + 2 * rest + empty
+
+
+def test_digits_that_do_not_fit_together_stay_a_choice():
+    definition = pieces("""
+def f(float(40) x) -> (float(4, 8) y) {
+  y(k, l) = 9 * k + l < 20 ? x(9 * k + l) : 0.0 where k in 0:4, l in 0:8
+}""")
+    assert "?" in str(definition)
+
+
 def test_padding_of_two_dimensions_becomes_five_statements():
     definition = pieces("""
 def f(float(3, 3) x) -> (float(5, 5) y) {
