@@ -15,6 +15,7 @@ import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import log2
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -55,6 +56,11 @@ def _square(n: int) -> tuple[int, ...]:
     """Sides that vectors fill, near each other."""
     side = max(16, round(n**0.5) // 16 * 16)
     return max(16, round(n / side / 16) * 16), side
+
+
+def _powers_of_two(n: int) -> tuple[int, ...]:
+    power = round(log2(n))
+    return 1 << power // 2, 1 << -(-power // 2)
 
 
 def _pointwise() -> ir.Model:
@@ -118,6 +124,7 @@ KINDS: Mapping[str, Kind] = {
     "softmax of rows": Kind(_softmax, _rows(256)),
     "layer norm": Kind(_layer_norm, _rows(768)),
     "transpose": Kind(_transpose, _square),
+    "transpose, powers of two": Kind(_transpose, _powers_of_two),
     "broadcast": Kind(_broadcast, _rows(512)),
     "sum of all": Kind(_sum, lambda n: (n,), writes=False),
 }

@@ -8,6 +8,7 @@ where running an iteration twice does no harm, which overlaps the one before.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tcfuse.codegen.bodies import Bodies
 from tcfuse.codegen.body import BodyWriter
@@ -16,6 +17,7 @@ from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, is_uniform, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
+from tcfuse.codegen.transposes import LANES, MEETING, Transpose, transpose_in
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.mapping.blocking import GROUPS
 from tcfuse.poly.polynomial import Polynomial
@@ -156,6 +158,40 @@ class LoopWriter:
             whole: The extent that chooses the lane count.
             shortest: The fewest iterations that one run has, where that is less.
         """
+        turned = transpose_in(loop, self.bodies.scop, self.tensors)
+        if turned is None or len(self.copies) > 1:
+            self._lanes(loop, lines, whole, shortest)
+        else:
+            self._transposed(loop, turned, lines, whole, shortest)
+
+    def _transposed(
+        self,
+        loop: Loop,
+        turned: Transpose,
+        lines: Lines,
+        whole: Polynomial,
+        shortest: int | None,
+    ) -> None:
+        """Both loops in blocks, or as they are: a block of lanes is never short."""
+        inner, fresh = turned.inner, self.names.fresh
+        low, high, left, right = map(fresh, ("low", "high", "left", "right"))
+        meet, rest = fresh("meet"), f"{loop.high} - {low}"
+        lines.add(f"const bool {meet} = ({turned.apart}) % {MEETING} == 0;")
+        head = f"int64_t {low} = {loop.low}, {high}; {low} < {loop.high}; {low} = {high}"
+        with lines.braces(f"for ({head})"):
+            few = f"{meet} && {rest} >= {2 * LANES}"
+            lines.add(f"{high} = {few} ? {low} + {LANES} : {loop.high};")
+            end = inner.high
+            head = f"int64_t {left} = {inner.low}, {right}; {left} < {end}; {left} = {right}"
+            with lines.braces(f"for ({head})"):
+                few = f"{meet} && {end} - {left} > {MOST_LANES}"
+                lines.add(f"{right} = {few} ? {left} + {MOST_LANES} : {end};")
+                bounds = [Polynomial.factor(name) for name in (low, high, left, right)]
+                body = replace(inner, low=bounds[2], high=bounds[3])
+                part = replace(loop, low=bounds[0], high=bounds[1], body=(body,))
+                self._lanes(part, lines, whole, shortest)
+
+    def _lanes(self, loop: Loop, lines: Lines, whole: Polynomial, shortest: int | None) -> None:
         width = self.names.fresh("L")
         widest = widest_bytes(self.bodies.dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
