@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from tcfuse.graph.boundary import group_of, halves, split
-from tcfuse.graph.cuts import cut_shared
+from tcfuse.graph.cuts import cut_joined, cut_shared
 from tcfuse.graph.handover import hand_over
 from tcfuse.graph.layout import surroundings
 from tcfuse.graph.legality import Candidate, constant_nodes, may_fuse, may_join
@@ -57,7 +57,10 @@ def fuse(
     around, given = surroundings(order, folded), dict(sizes or {})
     pruner = Pruner(opsets, around, conservative, machine, given)
     regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
-    kept = pruner.prune(hand_over(regions, opsets))
+    regions = hand_over(regions, opsets)
+    if conservative:
+        regions = [part for region in regions for part in cut_joined(region, opsets)]
+    kept = pruner.prune(regions)
     reasons.update(pruner.reasons)
     groups = tuple(group_of(nodes, opsets) for nodes in kept)
     fused = {node for group in groups for node in group.nodes}

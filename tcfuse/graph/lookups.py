@@ -6,19 +6,24 @@ functions and of further roundings; one access is left of all of them (``mapping
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from typing import TypeAlias
 
 import onnx_ir as ir
 
 from tcfuse.graph.legality import is_elementwise, is_fixed
 from tcfuse.graph.shapes import dims
 
+Origin: TypeAlias = Hashable
+"""An 8-bit value, or one and how it was turned: what is turned twice alike is one number."""
+
 
 def lookups(nodes: Iterable[ir.Node]) -> dict[ir.Node, set[ir.Node]]:
     """The functions among ``nodes``, in topological order: all members by the last one."""
     found: dict[ir.Node, set[ir.Node]] = {}
     constants: set[ir.Value] = set()
-    origin: dict[ir.Value, ir.Value] = {}
+    origin: dict[ir.Value, Origin] = {}
+    turned: dict[ir.Value, Origin] = {}
     behind: dict[ir.Value, set[ir.Node]] = {}
     for node in nodes:
         read = [v for v in node.inputs if v is not None and not is_fixed(v)]
@@ -26,7 +31,10 @@ def lookups(nodes: Iterable[ir.Node]) -> dict[ir.Node, set[ir.Node]]:
         if not read:
             constants.update(node.outputs)
             continue
-        source = _source(node, read, origin)
+        if node.op_type == "Transpose" and len(read) == 1:
+            order = tuple(node.attributes.get_ints("perm", ()) or ())
+            turned[node.outputs[0]] = turned.get(read[0], read[0]), order
+        source = _source(node, read, origin, turned)
         if source is None:
             continue
         (result,) = node.outputs
@@ -40,13 +48,16 @@ def lookups(nodes: Iterable[ir.Node]) -> dict[ir.Node, set[ir.Node]]:
 
 
 def _source(
-    node: ir.Node, read: list[ir.Value], origin: Mapping[ir.Value, ir.Value]
-) -> ir.Value | None:
+    node: ir.Node,
+    read: list[ir.Value],
+    origin: Mapping[ir.Value, Origin],
+    turned: Mapping[ir.Value, Origin],
+) -> Origin | None:
     """The 8-bit value that ``node`` computes a function of, element by element."""
     if len(node.outputs) != 1 or not is_elementwise(node):
         return None
     starts = node.op_type == "DequantizeLinear"
-    sources = {origin.get(value, value if starts else None) for value in read}
+    sources = {origin.get(v, turned.get(v, v) if starts else None) for v in read}
     if len(sources) != 1 or len({dims(value) for value in read}) != 1:
         return None
     return sources.pop()

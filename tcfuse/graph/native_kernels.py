@@ -60,9 +60,7 @@ def native_kernels(nodes: Sequence[ir.Node]) -> list[NativeKernel]:
                 found.append(merged)
                 for member in merged.nodes:
                     del left[member]
-    taken = {value for kernel in found for value in kernel.reads}
-    found += [alone(node) for node in left if not _is_for_integers(node, left, taken)]
-    return found
+    return found + [alone(node) for node in left]
 
 
 def _merged(name: str, nodes: Sequence[ir.Node]) -> NativeKernel:
@@ -99,21 +97,18 @@ def _on_integers(node: ir.Node, left: Left) -> NativeKernel | None:
         return None
     integers = [m.inputs[0] for m in makers if m is not None]
     others = [v for v in operator.inputs if v is not None and v not in values]
+    nodes += [
+        m for m in dict.fromkeys(makers) if m is not None and _is_only_for(m, operator, left)
+    ]
     name = kernel_name(operator)
     prefix = "QLinear" if operator.op_type in ON_INTEGERS else ""
     reads = tuple(v for v in (*integers, *others) if v is not None)
     return NativeKernel(f"{prefix}{name}", tuple(reversed(nodes)), reads, tuple(node.outputs))
 
 
-def _is_for_integers(node: ir.Node, left: Left, taken: Collection[ir.Value]) -> bool:
-    """Whether a DequantizeLinear is there for operators on integers only."""
-    users = {user for value in node.outputs for user, _ in value.uses()}
-    return (
-        node.op_type == "DequantizeLinear"
-        and node.inputs[0] in taken
-        and not any(user in left for user in users)
-        and not any(value.is_graph_output() for value in node.outputs)
-    )
+def _is_only_for(node: ir.Node, reader: ir.Node, left: Left) -> bool:
+    """Whether ``node`` is there for ``reader`` alone."""
+    return node in left and _only_reader(node, (reader,)) is reader
 
 
 def _gelu(node: ir.Node, left: Left) -> NativeKernel | None:

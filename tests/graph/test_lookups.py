@@ -51,8 +51,20 @@ def test_what_needs_another_element_is_no_function_of_a_byte(middle):
     assert found(f"{READ} {middle} y = QuantizeLinear(b, s, z)") == []
 
 
-def test_a_costly_function_costs_its_table_and_a_cheap_one_itself():
-    costly = f"{READ} b = Erf(a) c = Exp(b) d = Tanh(c) y = QuantizeLinear(d, s, z)"
-    assert estimate(group_of(nodes(costly))).flops == LOOKUP * 64 * 64
-    cheap = f"{READ} b = Neg(a) y = QuantizeLinear(b, s, z)"
-    assert estimate(group_of(nodes(cheap))).flops < LOOKUP * 64 * 64
+def test_a_function_of_bytes_costs_its_table_and_one_of_floats_itself():
+    functions = "b = Erf(a) c = Exp(b) d = Tanh(c) y = QuantizeLinear(d, s, z)"
+    of_bytes = estimate(group_of(nodes(f"{READ} {functions}"))).flops
+    other = "e = DequantizeLinear(u, s, z) f = DequantizeLinear(x, s, z) a = Mul(e, f)"
+    of_floats = estimate(group_of(nodes(f"{other} {functions}"))).flops
+    assert of_bytes == LOOKUP * 64 * 64
+    assert of_floats > 10 * of_bytes
+
+
+def test_one_byte_that_is_turned_twice_alike_is_one_byte():
+    body = (
+        "p = Transpose<perm = [1, 0]>(x) q = Transpose<perm = [1, 0]>(x) "
+        "a = DequantizeLinear(p, s, z) b = DequantizeLinear(q, s, z) "
+        "c = Mul(a, b) y = QuantizeLinear(c, s, z)"
+    )
+    assert [last for last, _ in found(body)] == ["QuantizeLinear"]
+    assert found(body.replace("q = Transpose<perm = [1, 0]>(x)", "q = Neg(x)")) == []
