@@ -20,6 +20,7 @@ LEVELS = [*(level.name for level in levels()), DEVICE]
 INTEGERS = {f"{u}int{b}_t": np.dtype(f"{u}int{b}") for u in ("", "u") for b in (8, 16, 32, 64)}
 TYPES = {"float": np.dtype(np.float32), "double": np.dtype(np.float64), **INTEGERS}
 WIDTHS = ("1", "2", "TCF_LANES")
+MEMORY_WIDTHS = (*WIDTHS[1:], "64")  # several registers too
 LOOKUP_WIDTHS = ("2", "16", "32", "64", "128")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 ARITHMETIC = (
@@ -176,7 +177,7 @@ def roundings(width: str) -> str:
 
 
 TEXT = of_width(conversions, WIDTHS[::2]) + of_width(comparisons, WIDTHS[::2])
-TEXT += of_width(integers, WIDTHS[::2]) + of_width(memory, WIDTHS[1:]) + of_width(halves)
+TEXT += of_width(integers, WIDTHS[::2]) + of_width(memory, MEMORY_WIDTHS) + of_width(halves)
 TEXT += of_width(codes) + of_width(lookups, LOOKUP_WIDTHS) + of_width(roundings)
 
 
@@ -374,7 +375,7 @@ def test_roundings(build, level, width):
     np.testing.assert_array_equal(y, x / np.float32(10))
 
 
-@pytest.mark.parametrize("width", WIDTHS[1:])
+@pytest.mark.parametrize("width", MEMORY_WIDTHS)
 @pytest.mark.parametrize("level", LEVELS)
 def test_memory(build, level, width):
     library, lanes = build(TEXT, level), lanes_of(width, level)

@@ -48,10 +48,9 @@ struct masked {
 };
 template <class T, int L>
 TCF_INLINE typename masked<T, L>::flags first_flags(int64_t n) {
-  typename masked<T, L>::numbers index;
-  for (int i = 0; i < L; i++) index[i] = i;
-  const auto count = (typename masked<T, L>::numbers)(int32_t(n));
-  return __builtin_convertvector(index < count, typename masked<T, L>::flags);
+  typedef typename masked<T, L>::numbers numbers;
+  const auto index = (numbers)iota<int32_t, L>();  // no loop: of 64 lanes it would stay one
+  return __builtin_convertvector(index < (numbers)(int32_t(n)), typename masked<T, L>::flags);
 }
 #endif
 
