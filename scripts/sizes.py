@@ -124,7 +124,7 @@ KINDS: Mapping[str, Kind] = {
     "softmax of rows": Kind(_softmax, _rows(256)),
     "layer norm": Kind(_layer_norm, _rows(768)),
     "transpose": Kind(_transpose, _square),
-    "transpose, powers of two": Kind(_transpose, _powers_of_two),
+    "transpose of 2^k": Kind(_transpose, _powers_of_two),
     "broadcast": Kind(_broadcast, _rows(512)),
     "sum of all": Kind(_sum, lambda n: (n,), writes=False),
 }
