@@ -44,7 +44,7 @@ class Bodies:
             quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
             fits = whole.number is not None and quick
             return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
-        if not (self._waits(loop.body) or self._moves_bytes(loop)) or work > MOST_DOUBLE_WORK:
+        if not (self.waits(loop.body) or self._moves_bytes(loop)) or work > MOST_DOUBLE_WORK:
             return 1
         exact = self._rest_is_slow(loop)
         if updates or work > MOST_FOURFOLD_WORK:
@@ -73,7 +73,7 @@ class Bodies:
         short = any(dtype.bytes < 4 for dtype in self.dtypes(loop))
         return short and not self.repeatable(loop.body)
 
-    def _waits(self, body: Block) -> bool:
+    def waits(self, body: Block) -> bool:
         """Whether something in ``body`` takes long to come back."""
         for instance in instances(body):
             written = self.scop.statement(instance.statement).comprehension

@@ -111,7 +111,8 @@ class LoopWriter:
                 with lines.braces():
                     lines.add(f"const int64_t {i} = {start};")
                     lines.add(f"tcf::load_square<{width}>({name}, {at}, {stride});")
-            lines.add("TCF_UNROLL")
+            if not self.bodies.waits(loop.body):  # code that long is better left a loop
+                lines.add("TCF_UNROLL")
             q = squares.index
             with lines.braces(f"for (int {q} = 0; {q} < {width}; ++{q})"):
                 lines.add(f"const int64_t {i} = {start} + {q};")

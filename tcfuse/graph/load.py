@@ -24,7 +24,7 @@ from tcfuse.graph.folding import Folder
 from tcfuse.graph.previews import write_out_previews
 from tcfuse.graph.quantized import own_dequantizers
 from tcfuse.graph.shapes import infer_shapes
-from tcfuse.graph.signatures import check_signatures
+from tcfuse.graph.signatures import check_signatures, end_inputs
 from tcfuse.graph.unrolling import Unroller
 from tcfuse.graph.validity import check_attributes, check_graph
 from tcfuse.graph.weights import ModelFile
@@ -57,6 +57,7 @@ def load_model(source: str | Path | onnx.ModelProto | ir.Model) -> ir.Model:
         model = _read(Path(source))
     check_signatures(model, name)
     _keep_old_constants(model)
+    end_inputs(model)
     everything = list(tensors(model))
     _check_inline_data(everything, name)
     bind(everything, folder, name)

@@ -72,3 +72,19 @@ def _schema(op_type: str, version: int, domain: str) -> Any | None:
         return onnx.defs.get_schema(op_type, version, domain)
     except onnx.defs.SchemaError:
         return None
+
+
+def end_inputs(model: ir.Model) -> None:
+    """Drop empty names at the end of the inputs of ONNX's own operators, which say nothing.
+
+    ONNX Runtime takes an operator with one for another than the same without: it merges a Pad
+    of two inputs into the convolution behind it, and none of three.
+    """
+    for node in model.graph.all_nodes():
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        length = len(node.inputs)
+        while length and node.inputs[length - 1] is None:
+            length -= 1
+        if length < len(node.inputs):
+            node.resize_inputs(length)

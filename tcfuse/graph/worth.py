@@ -41,6 +41,9 @@ MOST_PRODUCTS = 4096
 """Multiply-adds up to which a contraction is taken from ONNX Runtime: they take less time than
 the call of its kernel does (0.1 to 1 us), whose tiles such sizes do not fill."""
 
+MOST_TAPS = 8
+"""Length of the filters up to which a convolution of single rows is taken."""
+
 FOREIGN_BYTES = 4
 """A movement at the border goes when it moves this many times what it shares with the rest."""
 
@@ -61,9 +64,23 @@ def may_leave_native(node: ir.Node, opsets: Mapping[str, int]) -> Verdict:
         return ALLOWED
     shapes = [dims(v) for v in (*node.inputs, *node.outputs) if v is not None]
     is_static = all(s is not None and all(isinstance(d, int) for d in s) for s in shapes)
-    if is_static and count(node) <= MOST_PRODUCTS:
+    if is_static and (count(node) <= MOST_PRODUCTS or _is_short_filter(node)):
         return ALLOWED
     return Verdict(f"{node.op_type} is left to ONNX Runtime's own kernel")
+
+
+def _is_short_filter(node: ir.Node) -> bool:
+    """Whether a convolution is a few terms of arithmetic on neighbours in one row.
+
+    ONNX Runtime runs each channel as a matrix product of its own, at 3 billion products a
+    second; in two dimensions its blocked kernels are good.
+    """
+    if node.op_type != "Conv" or len(node.inputs) < 2 or node.inputs[1] is None:
+        return False
+    shape = dims(node.inputs[1])
+    if shape is None or len(shape) != 3 or shape[0] != node.attributes.get_int("group", 1):
+        return False
+    return shape[1] == 1 and isinstance(shape[2], int) and shape[2] <= MOST_TAPS
 
 
 def _is_slow_resize(node: ir.Node) -> bool:

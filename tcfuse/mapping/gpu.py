@@ -70,7 +70,7 @@ def _mapped(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) 
         lambda part: schedule_nests(part, dependences, options).tree,
     )
     tree = order_members(scop, tree)
-    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
+    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate, vectors=False)
     tree = spread_loops(scop, dependences, mark_parallel(tree), reassociate=options.reassociate)
     tree = finish_loops(scop, tree, options)
     buffers = place_temporaries(scop, dependences, tree)

@@ -6,7 +6,8 @@ loops included: how a reduction along an outer axis is vectorised), or, for an i
 when only updates of reductions are (each lane then keeps a partial result).  Among the legal
 choices the one with the fewest vector operations wins; an access that is neither contiguous nor
 the same for all lanes costs ``STRIDED`` a lane, twice that when it writes.  What is computed
-and used up inside the loop each lane keeps for itself, side by side with its neighbours'.
+and used up inside the loop each lane keeps for itself, side by side with its neighbours', and
+reads that are contiguous along a loop inside are turned in registers (``codegen``).
 
 Source: "The Next 700 Accelerated Layers", section 4.4 (mapping to threads), with lanes in place
 of threads.
@@ -14,23 +15,24 @@ of threads.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from tcfuse.mapping.access import touches
+from tcfuse.mapping.access import Touch, touches
 from tcfuse.mapping.legality import among, carries_nothing, inside
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of
-from tcfuse.poly.scop import Scop
+from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.transforms import member, without
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
-from tcfuse.poly.volume import domain_volume, extent
+from tcfuse.poly.volume import domain_volume, extent, fixed_extent
 from tcfuse.tc.ast import walk
 
 WIDTH = 8  # lanes the choice is made for; the count itself is chosen with the instruction set
 STRIDED = 1.5  # a strided access costs this much a lane; contiguous or uniform, one for all
+TURNED = 0.4  # the same for reads of which whole squares are turned in registers
+SQUARE = 16  # lanes of the widest vectors, which a loop must fill to be read in squares
+FOLD = 10  # the lanes of a partial result combined into one
 OUTER = 1.25  # lanes across an outer loop use part of each cache line a row at a time
 LANES = "lanes"
 PARALLEL = "parallel"
@@ -43,14 +45,18 @@ class _Choice:
 
 
 class _Mapper:
-    def __init__(self, scop: Scop, dependences: Dependences, reassociate: bool) -> None:
+    def __init__(
+        self, scop: Scop, dependences: Dependences, *, reassociate: bool, vectors: bool
+    ) -> None:
         self.scop = scop
+        self.vectors = vectors
         self.ordered = dependences.ordered if reassociate else dependences.all
         self.rows: dict[tuple[int, str, int], str | None] = {}
-        self.users: dict[str, set[str]] = defaultdict(set)
+        self.given = {*scop.checked.inputs, *scop.checked.outputs}
+        self.users: dict[str, set[str]] = {}
         for statement in scop.statements:
             for touch in touches(scop, statement):
-                self.users[touch.tensor].add(statement.name)
+                self.users.setdefault(touch.tensor, set()).add(statement.name)
 
     def best(self, tree: Tree, statements: tuple[str, ...], outer: tuple[Band, ...]) -> _Choice:
         """The cheapest mapping of ``tree``, whose loops lie inside those of ``outer``."""
@@ -70,17 +76,23 @@ class _Mapper:
                 choices = [_Choice(deeper.cost, replace(tree, child=deeper.tree))]
                 for position in range(tree.depth):
                     if self._legal(tree, position, statements, outer):
-                        choices.append(self._across(tree, position, statements))
+                        choices.append(self._across(tree, position, statements, outer))
                 return min(choices, key=lambda c: c.cost)
             case Domain() | Filter():
                 raise AssertionError(f"{type(tree).__name__} inside a schedule")
 
-    def _across(self, band: Band, position: int, statements: tuple[str, ...]) -> _Choice:
+    def _across(
+        self, band: Band, position: int, statements: tuple[str, ...], outer: tuple[Band, ...]
+    ) -> _Choice:
         """Lanes along one member, which becomes the innermost of its band."""
-        cost, own = 0.0, self._used_up(statements)
+        cost = 0.0
+        nested = not isinstance(band.child, Leaf)
+        looks_inside = nested and self.vectors
+        own = self._own(statements) if self.vectors else frozenset()
         for name in statements:
-            cost += self._cost(name, self._iterator(band, position, name), own)
-        if not isinstance(band.child, Leaf):
+            inner = self._inner((*outer, band), name) if looks_inside else frozenset()
+            cost += self._cost(name, self._iterator(band, position, name), inner, own)
+        if nested and not self.vectors:
             cost *= OUTER
         lane = Band(member(band, position), True, (band.coincident[position],), band.child)
         rest = without(band, position)
@@ -105,37 +117,65 @@ class _Mapper:
         others = [member(band, k) for k in range(band.depth) if k != position]
         return carries_nothing(inside(pairs, others), member(band, position))
 
-    def _used_up(self, statements: tuple[str, ...]) -> set[str]:
-        """Temporaries that nothing but ``statements`` writes and reads."""
-        checked, inside = self.scop.checked, set(statements)
-        return {
-            name
-            for name, users in self.users.items()
-            if users <= inside and name not in (*checked.inputs, *checked.outputs)
-        }
-
-    def _cost(self, name: str, iterator: str | None, own: Collection[str] = ()) -> float:
+    def _cost(
+        self,
+        name: str,
+        iterator: str | None,
+        inner: frozenset[str] = frozenset(),
+        own: frozenset[str] = frozenset(),
+    ) -> float:
         """Vector operations of a statement with lanes along ``iterator``.
 
         Args:
-            name: The statement.
-            iterator: ``None`` for no lanes.
-            own: Tensors of which each lane has its own.
+            name: Of the statement.
+            iterator: Which lanes run along, if any do.
+            inner: Iterators of the loops inside the lanes.
+            own: Temporaries that lie lane by lane.
         """
         statement = self.scop.statement(name)
         volume = domain_volume(statement)
-        work = sum(1 for value in statement.comprehension.values for _ in walk(value))
+        work = float(sum(1 for value in statement.comprehension.values for _ in walk(value)))
         if iterator is None:
-            return float(volume * work)
-        width = min(WIDTH, extent(statement, iterator))
-        strided = 0
+            return volume * work
+        strided, split = 0.0, False
         for touch in touches(self.scop, statement):
             stride = touch.offset.stride(iterator)
-            if touch.tensor in own and stride is not None:
+            if stride is not None and (touch.tensor in own or stride.number == 0):
                 continue
-            if stride is None or stride.number not in (0, 1):
-                strided += 2 if touch.is_write else 1  # reads can be turned in registers
-        return volume * (work / width + STRIDED * strided)
+            if stride is not None and stride.number == 1:
+                split = split or any(touch.offset.mentions(i) for i in inner)
+            elif not touch.is_write and any(
+                self._is_square(touch, statement, i) for i in inner
+            ):
+                strided += TURNED
+            else:
+                strided += STRIDED * (2 if touch.is_write else 1)
+        length = extent(statement, iterator)
+        vectors = work / min(WIDTH, length)
+        if iterator in statement.reduction and self.vectors:
+            vectors += FOLD / length
+        return volume * (vectors + strided) * (OUTER if split else 1)
+
+    def _is_square(self, touch: Touch, statement: Statement, along: str) -> bool:
+        """Whether reads that lanes stride through are whole vectors along another loop."""
+        step = touch.offset.stride(along)
+        length = fixed_extent(statement, along)
+        is_whole = length is not None and length % SQUARE == 0
+        return is_whole and step is not None and step.number == 1
+
+    def _inner(self, bands: tuple[Band, ...], name: str) -> frozenset[str]:
+        """The iterators of a statement that loops inside all of ``bands`` run along."""
+        outside = {self._iterator(b, k, name) for b in bands for k in range(b.depth)}
+        return frozenset(self.scop.statement(name).iterators) - outside
+
+    def _own(self, statements: tuple[str, ...]) -> frozenset[str]:
+        """Temporaries that no other statement touches."""
+        names = frozenset(statements)
+        return frozenset(
+            tensor
+            for tensor, users in self.users.items()
+            if users <= names and tensor not in self.given
+        )
 
     def _iterator(self, band: Band, position: int, name: str) -> str | None:
         key = (id(band), name, position)
@@ -145,10 +185,23 @@ class _Mapper:
 
 
 def choose_lanes(
-    scop: Scop, dependences: Dependences, tree: Domain, *, reassociate: bool = True
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    *,
+    reassociate: bool = True,
+    vectors: bool = True,
 ) -> Domain:
-    """``tree`` with a ``lanes`` mark above each loop that becomes vector lanes."""
-    mapper = _Mapper(scop, dependences, reassociate)
+    """``tree`` with a ``lanes`` mark above each loop that becomes vector lanes.
+
+    Args:
+        scop: What is mapped.
+        dependences: What must be respected.
+        tree: Its schedule.
+        reassociate: Whether lanes may keep partial results of a reduction.
+        vectors: Whether lanes are those of a vector, which folds and turns them, not threads.
+    """
+    mapper = _Mapper(scop, dependences, reassociate=reassociate, vectors=vectors)
     names = tuple(s.name for s in scop.statements)
     return replace(tree, child=mapper.best(tree.child, names, ()).tree)
 

@@ -17,6 +17,7 @@ from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.packing import Nest, with_copies
+from tcfuse.mapping.reread import with_rows
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.mapping.tables import with_tables
 from tcfuse.mapping.tiling import tile_transposes
@@ -66,7 +67,7 @@ def plan_kernel(checked: CheckedDef, facts: Sequence[str], options: MappingOptio
         facts: Conditions on its sizes that hold, as isl text.
         options: The knobs.
     """
-    plan = _planned(with_accumulators(with_tables(checked)), facts, options)
+    plan = _planned(with_accumulators(with_rows(with_tables(checked))), facts, options)
     if spilled := plan.spilled():
         plan = _planned(with_registers(plan.checked, spilled), facts, options)
     return plan

@@ -214,7 +214,7 @@ class Body:
 
 def body_of(text: str) -> Body:
     """The team's part of a definition of one phase."""
-    scop, dependences, tree = mapped(text, fusion="max")
+    scop, dependences, tree = mapped(text, fusion="max", vectors=False)
     tree = spread_loops(scop, dependences, tree)
     buffers = place_temporaries(scop, dependences, tree)
     (block,) = nests(scop, tree)

@@ -368,6 +368,35 @@ def test_small_pools_and_cubic_resizes_join_and_others_stay():
     assert reasons(found)["Resize"] == left.format("Resize")
 
 
+SHORT_FILTERS = "a = Exp(x) b = Conv<group = {group}>(a, w) y = Tanh(b)"
+
+
+def test_a_convolution_of_single_rows_with_short_filters_joins():
+    found = plan(
+        SHORT_FILTERS.format(group=64),
+        inputs="float[1, 64, 103] x, float[64, 1, 4] w",
+        outputs="float[1, 64, 100] y",
+    )
+    assert groups(found) == ["Exp Conv Tanh"]
+
+
+@pytest.mark.parametrize(
+    ("group", "shape", "filters", "result"),
+    [
+        (64, "1, 64, 131", "64, 1, 32", "1, 64, 100"),  # long
+        (16, "1, 64, 103", "64, 4, 4", "1, 64, 100"),  # of several rows
+        (64, "1, 64, 34, 34", "64, 1, 3, 3", "1, 64, 32, 32"),  # of planes
+    ],
+)
+def test_other_convolutions_stay(group: int, shape: str, filters: str, result: str):
+    found = plan(
+        SHORT_FILTERS.format(group=group),
+        inputs=f"float[{shape}] x, float[{filters}] w",
+        outputs=f"float[{result}] y",
+    )
+    assert reasons(found)["Conv"] == "Conv is left to ONNX Runtime's own kernel"
+
+
 def test_a_contraction_of_unknown_size_stays():
     body = "a = Exp(x) y = MatMul(a, w)"
     found = plan(body, inputs="float[N, 2] x, float[2, 2] w", outputs="float[N, 2] y")

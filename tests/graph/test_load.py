@@ -262,6 +262,29 @@ def test_nodes_in_any_order_are_sorted():
     assert op_types(load_model(proto)) == ["Neg", "Relu"]
 
 
+def test_empty_names_at_the_end_of_inputs_go_so_that_a_pad_is_merged():
+    proto = model(
+        """g (float[1, 2, 8] x, float[2, 2, 3] w) => (float[1, 2, 8] y)
+        <int64[6] p = {0, 0, 2, 0, 0, 0}> { a = Pad(x, p, ) y = Conv(a, w) }"""
+    )
+    if len(proto.graph.node[0].input) == 2:
+        proto.graph.node[0].input.append("")
+    pad = load_model(proto).graph[0]
+    assert [value.name for value in pad.inputs if value is not None] == ["x", "p"]
+    assert len(pad.inputs) == 2
+
+
+def test_empty_names_between_inputs_and_of_other_domains_stay():
+    proto = model(
+        """g (float[8] x, float s) => (y, z) { y = Clip(x, , s) z = own.F(x, ) }""",
+        header='<ir_version: 8, opset_import: ["" : {opset}, "own" : 1]>',
+    )
+    if len(proto.graph.node[1].input) == 1:
+        proto.graph.node[1].input.append("")
+    loaded = load_model(proto)
+    assert [len(node.inputs) for node in loaded.graph] == [3, 2]
+
+
 def test_external_data_is_mapped_not_read(tmp_path):
     np.arange(4, dtype=np.float32).tofile(tmp_path / "weights.bin")
     loaded = load_model(with_weights(tmp_path, "weights.bin"))

@@ -13,12 +13,12 @@ from tests.poly.definitions import checked_of, model
 
 
 def mapped(
-    text: str, *, fusion: str = "preserve", reassociate: bool = True
+    text: str, *, fusion: str = "preserve", reassociate: bool = True, vectors: bool = True
 ) -> tuple[Scop, Dependences, Domain]:
-    """The model of a definition and its mapped tree."""
+    """The model of a definition and its mapped tree, for lanes of vectors or for threads."""
     scop, dependences = model(with_accumulators(checked_of(text)))
     tree = order_members(scop, compute_schedule(scop, dependences, fusion=fusion).tree)
-    lanes = choose_lanes(scop, dependences, tree, reassociate=reassociate)
+    lanes = choose_lanes(scop, dependences, tree, reassociate=reassociate, vectors=vectors)
     return scop, dependences, mark_parallel(lanes)
 
 
