@@ -100,15 +100,19 @@ def dynamic_quantize(call: OpCall) -> str:
 
 
 def steps_of_range(name: str, x: TensorType, target: str) -> list[str]:
-    """Statements that give a tensor ``Scale`` and ``Zero``, and in the last one its steps."""
+    """Statements that give a tensor ``Scale`` and ``Zero``, and in the last one its steps.
+
+    NaN is in no range, and 0 is in every one.
+    """
     point = loops(x.shape)
     element = at(name, names(point))
+    counted = f"isnan({element}) ? 0 : {element}"
     least, largest = DType.UINT8.limits
     span = f"(High - Low) / {largest}"
     steps = saturated(f"roundeven({element} / Scale) + Zero", DType.UINT8)
     return [
-        statement("Least", (), element, assign="min=!", reduce=point),
-        statement("Largest", (), element, assign="max=!", reduce=point),
+        statement("Least", (), counted, assign="min=!", reduce=point),
+        statement("Largest", (), counted, assign="max=!", reduce=point),
         statement("Low", (), "min(Least, 0)"),
         statement("High", (), "max(Largest, 0)"),
         statement("Scale", (), f"High == Low ? 1 : {span}"),

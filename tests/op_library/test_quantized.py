@@ -105,6 +105,14 @@ def test_dynamic_quantization(run, x):
     compare(run, "DynamicQuantizeLinear", 11, [x], {}, ("y", "scale", "zero"))
 
 
+def test_a_nan_does_not_make_the_scale_of_a_dynamic_quantization_nan(run):
+    x = data(7)
+    x[0] = np.nan
+    compare(run, "DynamicQuantizeLinear", 11, [x], {}, ("y", "scale", "zero"))
+    x[3] = np.inf
+    compare(run, "DynamicQuantizeLinear", 11, [x], {}, ("y", "scale", "zero"))
+
+
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16, np.int16])
 def test_quantization_of_every_domain(run, dtype):
     x, zero = 40 * data(4, 6), np.array(3, dtype)
