@@ -74,7 +74,7 @@ def evaluate(
             run.tensors[name] = run.old(name, arrays[name])
         for name in checked.inputs:
             dtype = checked.tensors[name].dtype
-            run.tensors[name] = Tensor(_held(arrays[name], dtype), (0,) * arrays[name].ndim)
+            run.tensors[name] = _held(arrays[name], dtype)
         for statement in checked.statements:
             run.statement(statement)
         results = {name: run.tensors[name].elements for name in checked.outputs}
@@ -85,13 +85,12 @@ def evaluate(
     return results
 
 
-def _held(array: Array, dtype: DType) -> Array:
-    """A parameter as it is kept; a large one in float32 is widened where it is read.
-
-    It may be a table of which few rows are read.
-    """
-    as_it_is = array.dtype == np.float32 and array.size > _POINTS
-    return array if as_it_is else convert(array, dtype)
+def _held(array: Array, dtype: DType) -> Tensor:
+    """A parameter; a large one, maybe a table of which few rows are read, as it is given."""
+    origin = (0,) * array.ndim
+    if array.size > _POINTS:
+        return Tensor(array, origin, narrow=dtype)
+    return Tensor(convert(array, dtype), origin)
 
 
 class _Run:

@@ -39,10 +39,15 @@ Value: TypeAlias = Array | int | float | bool
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """A tensor's elements and the subscripts of its first one."""
+    """A tensor's elements and the subscripts of its first one.
+
+    Attributes:
+        narrow: Their type where they are kept in it; else they are as they are computed with.
+    """
 
     elements: Array
     origin: tuple[int, ...]
+    narrow: DType | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,7 +158,7 @@ class Box:
             return np.zeros(shape, tensor.elements.dtype)
         view = self.slices(read, tensor)
         found = tensor.elements[tuple(positions)] if view is None else view
-        return found.astype(np.float64) if found.dtype == np.float32 else found
+        return found if tensor.narrow is None else convert(found, tensor.narrow)
 
     def slices(self, read: Access, tensor: Tensor) -> Array | None:
         """The read as a view without copying, when its subscripts are different variables."""

@@ -50,10 +50,23 @@ def test_a_large_table_is_not_widened_but_what_is_read_of_it(
     inputs = {"X": normal(40, 5), "I": np.array([7, 0, 39], np.int32)}
     expected = run(params, body, **inputs)
     monkeypatch.setattr(module, "_POINTS", 100)
-    assert module._held(inputs["X"], DType.FLOAT32) is inputs["X"]
+    assert module._held(inputs["X"], DType.FLOAT32).elements is inputs["X"]
     found = run(params, body, **inputs)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("tc", ["uint8", "int8", "float16", "bfloat16", "double", "bool"])
+def test_a_large_table_of_any_type_is_computed_with_as_a_small_one(
+    tc: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dtype = next(dtype for dtype in DType if dtype.tc == tc)
+    table = (RANDOM.normal(size=(40, 5)) * 50 + 60).astype(dtype.numpy)
+    inputs = {"X": table, "I": np.array([7, 0, 39], np.int32)}
+    params, body = f"{tc}(40, 5) X, int32(3) I", "Y(i) +=! float(X(I(i), j)) * 3"
+    expected = run(params, body, **inputs)
+    monkeypatch.setattr(module, "_POINTS", 100)
+    np.testing.assert_array_equal(run(params, body, **inputs), expected)
 
 
 def test_softmax() -> None:
