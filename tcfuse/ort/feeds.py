@@ -8,6 +8,7 @@ are undefined too.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, Size
 
 FILLS = ("normal", "edge", "wide", "sparse", "zeros")
+PERIOD = 1_048_583  # elements; a prime, so that equal ones are not below each other
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e4, -1e4, 88.0, -88.0, 1e-3, 0.5)
 
 
@@ -91,7 +93,12 @@ def _array(
     role: Role | None,
     values: Mapping[str, int],
 ) -> np.ndarray:
-    """One input; depends on the port's name, the fill and the sizes only."""
+    """One input; depends on the port's name, the fill and the sizes only.
+
+    A large one repeats itself: what is in the rows of a table far apart says nothing more.
+    """
+    if math.prod(shape) > PERIOD:
+        return np.resize(_array(port, (PERIOD,), filling, role, values), shape)
     fill = filling.name
     rng = np.random.default_rng([zlib.crc32(f"{port.name}/{fill}".encode()), *shape])
     dtype = port.type.dtype

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcfuse.ort.accuracy import compare, tolerance
-from tcfuse.ort.feeds import FILLS, feeds
+from tcfuse.ort.feeds import FILLS, PERIOD, feeds
 from tcfuse.ort.sizes import MOST_ELEMENTS, bind_sizes, choose_sizes, evaluate_size
 from tcfuse.ort.verify import verify_kernel
 from tcfuse.targets.base import Interface, Port
@@ -115,6 +115,18 @@ def test_large_kernels_are_run_with_few_sizes():
     table = Interface((port("x", 2 * MOST_ELEMENTS),), (port("y", 1),), ())
     assert choose_sizes(table, (), 5) == []
     assert len(choose_sizes(table, (), 5, {0})) == 1
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT32, DType.INT8, DType.BOOL])
+def test_a_large_input_repeats_itself_but_not_from_row_to_row(dtype: DType):
+    table = Port("x", TensorType(dtype, (4096, 512)))
+    made = {feed.fill: feed.arrays[0] for feed in feeds(Interface((table,), (), ()))}
+    assert {array.shape for array in made.values()} == {(4096, 512)}
+    values = made["normal"]
+    assert values.dtype == dtype.numpy
+    flat = values.reshape(-1)
+    np.testing.assert_array_equal(flat[PERIOD:], flat[: flat.size - PERIOD])
+    assert len(np.unique(values, axis=0)) == len(values)
 
 
 def test_feeds_are_the_same_every_time():
