@@ -125,6 +125,13 @@ class Bodies:
         written = {s.comprehension.tensor for s in statements}
         return all(t.register or t.lanes for t in map(self.tensors.__getitem__, read & written))
 
+    def copies_only(self, body: Block) -> bool:
+        """Whether ``body`` writes nothing that it reads."""
+        statements = [self.scop.statement(i.statement) for i in instances(body)]
+        read = {a.tensor for s in statements for a in accesses(s)}
+        written = {s.comprehension.tensor for s in statements}
+        return not (read & written or any(s.is_update for s in statements))
+
     def dtypes(self, loop: Loop) -> list[DType]:
         """Types of the elements of which each lane of ``loop`` touches its own."""
         found = []

@@ -42,7 +42,7 @@ def read(
         return Value(tensor.decoded(_gathered(tensor, index, lane)), held, True)
     at = f"{tensor.name} + {offset}" if offset.terms else tensor.name
     raw, width = tensor.raw, lane.width
-    if stride.number == 1 and lane.partial is None:
+    if stride.number == 1 and (lane.partial is None or tensor.lanes):  # rows have room for all
         start = offset - Polynomial.factor(lane.iterator)
         row = None if tensor.lanes else Row(f"{tensor.name} + {start}", held)
         return Value(loaded(held, at, lane), held, True, row=row)
@@ -85,9 +85,9 @@ def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str
         raise UnsupportedError(f"{target.name} is written at a place that is not affine")
     at = f"{target.name} + {offset}" if offset.terms else target.name
     unit = stride.number == 1
+    if unit and (lane.partial is None or target.lanes):
+        return f"tcf::store<{lane.width}>({at}, {text});"
     if lane.partial is None:
-        if unit:
-            return f"tcf::store<{lane.width}>({at}, {text});"
         return f"tcf::store_strided<{lane.width}>({at}, {stride}, {text});"
     if unit:
         return f"tcf::store_first<{lane.width}>({at}, {text}, {lane.partial});"

@@ -39,7 +39,7 @@ TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n
   for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
 }
 
-// Squares: column q of L rows that lie stride apart, for transposes in registers.  Every round
+// Squares: columns of L rows that lie stride apart, for transposes in registers.  Every round
 // interleaves the first half of the vectors with the second; after log2(L) rounds, vector q holds
 // element q of every row.
 template <class V, int... I>
@@ -50,18 +50,29 @@ template <class V, int... I>
 TCF_INLINE V interleave_high(V a, V b, seq<I...>) {
   return __builtin_shufflevector(a, b, (I / 2 + lanes<V> / 2 + (I % 2) * lanes<V>)...);
 }
-template <int L, class T>
-TCF_INLINE void load_square(vec<T, L>* columns, const T* p, int64_t stride) {
-  vec<T, L> rows[L];
-  for (int i = 0; i < L; i++) rows[i] = load<T, L>(p + i * stride);
-  for (int round = 1; round < L; round *= 2) {
-    for (int i = 0; i < L / 2; i++) {
-      columns[2 * i] = interleave_low(rows[i], rows[i + L / 2], make_seq<L>());
-      columns[2 * i + 1] = interleave_high(rows[i], rows[i + L / 2], make_seq<L>());
+constexpr int square_of(int lanes) { return lanes < TCF_LANES ? lanes : TCF_LANES; }
+// The first Q columns of n rows, at least one; lanes beyond them repeat the last row.
+template <int Q, int L, class T>
+TCF_INLINE void load_columns(vec<T, L>* columns, const T* p, int64_t stride, int64_t n = L) {
+  if constexpr (L > Q) {
+    vec<T, L / 2> first[Q], second[Q];
+    load_columns<Q, L / 2>(first, p, stride, n);
+    load_columns<Q, L / 2>(second, p + L / 2 * stride, stride, n - L / 2);
+    for (int q = 0; q < Q; q++) columns[q] = join(first[q], second[q]);
+  } else {
+    vec<T, L> rows[L];
+    for (int i = 0; i < L; i++) rows[i] = load<T, L>(p + tcf_min(i, n - 1) * stride);
+    for (int round = 1; round < L; round *= 2) {
+      for (int i = 0; i < L / 2; i++) {
+        columns[2 * i] = interleave_low(rows[i], rows[i + L / 2], make_seq<L>());
+        columns[2 * i + 1] = interleave_high(rows[i], rows[i + L / 2], make_seq<L>());
+      }
+      for (int i = 0; i < L; i++) rows[i] = columns[i];
     }
-    for (int i = 0; i < L; i++) rows[i] = columns[i];
   }
 }
+// Lanes of a panel, which lie side by side in memory: those of two registers.
+constexpr int panel = TCF_LANES > 8 ? 2 * TCF_LANES : 16;
 // Lanes of a loop of that many iterations: a register's worth of the widest element, or several
 // registers' worth where the loops inside would otherwise wait for each other's results.
 constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1,

@@ -16,7 +16,7 @@ from tcfuse.codegen.copies import Copies
 from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, is_uniform, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
-from tcfuse.codegen.tensors import MOST_LANES, Tensor
+from tcfuse.codegen.tensors import MOST_LANES, PANEL, Tensor, has_panels
 from tcfuse.codegen.transposes import LANES, MEETING, Transpose, transpose_in
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.mapping.blocking import GROUPS
@@ -38,6 +38,7 @@ class LoopWriter:
         self.names = Names()
         self.unroll = unroll
         self.bodies = Bodies(scop, tensors)
+        self.panel = "tcf::panel" if has_panels(scop) else str(MOST_LANES)
         body = BodyWriter(scop, tensors, self.names, reciprocals, reads_once=self.reads_once)
         self.copies = Copies(body)
 
@@ -90,33 +91,43 @@ class LoopWriter:
 
     def squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
         """Whole squares of a loop that transposes; where the rest starts, if it does."""
-        if loops(loop.body) or lane.partial is not None or lane.squares is not None:
+        if loops(loop.body) or lane.squares is not None or len(self.copies) > 1:
             return None
-        if len(self.copies) > 1:
+        if lane.partial is not None and not self.bodies.copies_only(loop.body):
             return None
         written = frozenset(tensor.name for tensor in self.bodies.written(loop.body))
         squares = Squares(loop.iterator, self.names.fresh("q"), written)
-        inner = Lines(depth=lines.depth + 2)
+        inner = Lines(depth=lines.depth + 3)
         lane.squares, lane.nested = squares, lane.nested + 1
         self.block(loop.body, inner, lane)
         lane.squares, lane.nested = None, lane.nested - 1
         if not squares.loads:
             return None
         i, width, start = loop.iterator, lane.width, self.names.fresh("start")
+        side = self.names.fresh("Q")
+        lines.add(f"constexpr int {side} = tcf::square_of({width});")
         lines.add(f"int64_t {start} = {loop.low};")
-        head = f"for (; {start} + {width} <= {loop.high}; {start} += {width})"
-        with lines.braces(head):
-            for (at, stride), (name, raw) in squares.loads.items():
-                lines.add(f"tcf::vec<{raw}, {width}> {name}[{width}];")
-                with lines.braces():
-                    lines.add(f"const int64_t {i} = {start};")
-                    lines.add(f"tcf::load_square<{width}>({name}, {at}, {stride});")
-            if not self.bodies.waits(loop.body):  # code that long is better left a loop
-                lines.add("TCF_UNROLL")
-            q = squares.index
-            with lines.braces(f"for (int {q} = 0; {q} < {width}; ++{q})"):
-                lines.add(f"const int64_t {i} = {start} + {q};")
-                lines.extend(inner)
+        again = self.bodies.copies_only(loop.body)  # the last square may overlap the one before
+        with lines.braces(f"if ({start} + {side} <= {loop.high})"):
+            head = f"for (; {start} + {side} <= {loop.high}; {start} += {side})"
+            if again:
+                head = f"for (; {start} < {loop.high}; {start} += {side})"
+            with lines.braces(head):
+                if again:
+                    lines.add(f"{start} = tcf_min({start}, {loop.high} - {side});")
+                for (at, stride), (name, raw) in squares.loads.items():
+                    lines.add(f"tcf::vec<{raw}, {width}> {name}[{side}];")
+                    with lines.braces():
+                        lines.add(f"const int64_t {i} = {start};")
+                        rows = f", {lane.partial}" if lane.partial else ""
+                        load = f"tcf::load_columns<{side}, {width}>"
+                        lines.add(f"{load}({name}, {at}, {stride}{rows});")
+                if not self.bodies.waits(loop.body):  # code that long is better left a loop
+                    lines.add("TCF_UNROLL")
+                q = squares.index
+                with lines.braces(f"for (int {q} = 0; {q} < {side}; ++{q})"):
+                    lines.add(f"const int64_t {i} = {start} + {q};")
+                    lines.extend(inner)
         return start
 
     def declare_lane_registers(self, loop: Loop, lines: Lines) -> None:
@@ -200,21 +211,21 @@ class LoopWriter:
         registers = 1 if groups > 1 else self.bodies.registers(loop, whole)
         wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
         if any(inner.block for inner in loops(loop.body)):
-            wanted = f"{widest}, {extent}, {GROUPS}, {MOST_LANES}"
+            wanted = f"{widest}, {extent}, {GROUPS}, {self.panel}"
         lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1))
+        most = PANEL if any(inner.block for inner in loops(loop.body)) else MOST_LANES
         self.copy(loop, Polynomial(), Lines(depth=lines.depth + 3), lane)  # finds accumulators
         steps = Lines(depth=lines.depth + 1)
         if not lane.accumulators and self.bodies.repeatable(loop.body):
-            short = extent < MOST_LANES or whole.number is None
+            short = extent < most or whole.number is None
             if shortest is not None:
-                short = short or shortest < MOST_LANES * registers
+                short = short or shortest < most * registers
             self._overlapping(loop, steps, lane, groups, short=short)
         else:
             copies = max(1, self.bodies.copies(loop.body, self.unroll) // registers)
             unrolled = copies if lane.accumulators else 1
-            most = MOST_LANES * registers
-            rest = whole.number is None or whole.number % most != 0
+            rest = whole.number is None or whole.number % (most * registers) != 0
             self._disjoint(loop, steps, lane, unrolled, rest=rest)
         with lines.braces(f"if ({loop.low} < {loop.high})"):
             lines.extend(lane.before)

@@ -10,10 +10,12 @@ from tcfuse.codegen.storage import C_TYPES, RAW_TYPES
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.storage import Buffer, Memory
 from tcfuse.poly.polynomial import Polynomial, from_size, row_major
+from tcfuse.poly.scop import Scop
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType, Size
 
 MOST_LANES = 16
+PANEL = 2 * MOST_LANES  # the most lanes that lie side by side, ``tcf::panel`` in the source
 MOST_BYTES = 1 << 44
 _APART = Polynomial.constant(MOST_LANES)
 STACK_BYTES = 16384  # row buffers of a kernel that together take no more live on the stack
@@ -62,10 +64,23 @@ class Tensor:
         return storage.rounded(self.dtype, text)
 
 
+def lanes_in_memory(scop: Scop) -> tuple[Polynomial, Polynomial]:
+    """How far apart rows of lanes lie on a CPU, and room for as many in any case."""
+    if has_panels(scop):
+        return Polynomial.factor("tcf::panel"), Polynomial.constant(PANEL)
+    return _APART, _APART
+
+
+def has_panels(scop: Scop) -> bool:
+    """Whether a kernel copies what the lanes of a contraction read (``mapping.packing``)."""
+    return any(s.is_copy for s in scop.statements)
+
+
 def tensors_of(
     checked: CheckedDef,
     buffers: Mapping[str, Buffer],
     lanes_apart: Polynomial = _APART,
+    lanes_room: Polynomial | None = None,
 ) -> dict[str, Tensor]:
     """Every tensor of a kernel by name.
 
@@ -73,6 +88,7 @@ def tensors_of(
         checked: Whose tensors they are.
         buffers: The storage of its temporaries.
         lanes_apart: Elements between neighbours in a row of which each lane has its own.
+        lanes_room: The most that these are; the same when not given.
     """
     found: dict[str, Tensor] = {}
     for name, kind in checked.tensors.items():
@@ -86,7 +102,7 @@ def tensors_of(
         strides = [Polynomial()] * kind.rank
         for d, stride in zip(kept, compact, strict=True):
             strides[d] = stride
-        size = step
+        size = lanes_room if lanes_room is not None and lanes and not register else step
         for extent in shape:
             size = size * from_size(extent)
         found[name] = Tensor(

@@ -19,6 +19,7 @@ from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.native_kernel import kernel_name
 from tcfuse.graph.native_kernels import FREE, native_kernels
 from tcfuse.graph.plan import FusionGroup
+from tcfuse.graph.products import kernel_cycles, product_of
 from tcfuse.graph.traffic import (
     PARTIAL,
     VIEWS,
@@ -59,6 +60,9 @@ OPERATIONS: Mapping[str, float] = {
     "Tan": 13, "Tanh": 9, "Transpose": 6,
 }  # fmt: skip
 """Cycles that a vector of 16 lanes takes in our kernels; other operators take one."""
+
+VECTOR = 16
+"""Lanes of a vector."""
 
 LOOKUP = 2
 """Cycles of 16 functions of one byte, looked up in a table."""
@@ -119,7 +123,7 @@ def estimate(
         flops=flops,
         kernels=sum(not kernel.is_view for kernel in kernels),
         native_us=sum(kernel.time_us(sizes, machine) for kernel in kernels),
-        fused_us=machine.fused_us + max(moving, flops / 16 / machine.hertz * 1e6),
+        fused_us=machine.fused_us + max(moving, flops / VECTOR / machine.hertz * 1e6),
     )
 
 
@@ -179,7 +183,7 @@ def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
 
 def _region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of a region; what a table is cheaper for is looked up."""
-    each = {node: _flops(node, sizes) for node in nodes}
+    each = {node: 0.0 if _is_index_map(node, nodes) else _flops(node, sizes) for node in nodes}
     for last, members in lookups(nodes).items():
         computed = sum(each[node] for node in members)
         table = LOOKUP * max(elements(value, sizes) for value in last.outputs)
@@ -189,10 +193,23 @@ def _region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> 
     return sum(each.values())
 
 
+def _is_index_map(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
+    """Whether a Transpose is the way a product of the region reads or writes."""
+    if node.op_type != "Transpose":
+        return False
+    users = [user for value in node.outputs for user, _ in value.uses()]
+    makers = [value.producer() for value in node.inputs if value is not None]
+    near = (n for n in (*users, *makers) if n is not None and n in nodes)
+    return any(product_of(n) is not None for n in near)
+
+
 def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of ``node``: on its largest operand, since it may reduce."""
     if node.op_type in VIEWS:
         return 0
+    product = product_of(node)
+    if product is not None:
+        return VECTOR * kernel_cycles(product)
     if node.op_type in CONTRACTIONS:
         return MULTIPLY_ADD * multiply_adds(node, sizes)
     if reads := window_reads(node, sizes):

@@ -7,10 +7,11 @@ rejection.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
+from tcfuse.graph.adoption import adopted, is_candidate
 from tcfuse.graph.boundary import group_of, halves, split
 from tcfuse.graph.cuts import cut_joined, cut_shared
 from tcfuse.graph.handover import hand_over
@@ -47,20 +48,35 @@ def fuse(
     dag = node_graph(graph)
     order = topological(dag)
     reasons: dict[ir.Node, str] = {}
+    waiting: set[ir.Node] = set()
     lengths, folded = shape_arithmetic(order), constant_nodes(order)
     for node in order:
-        verdict = may_join(Candidate(node, opsets, node in lengths, node in folded))
-        verdict = may_leave_native(node, opsets) if verdict else verdict
+        legal = may_join(Candidate(node, opsets, node in lengths, node in folded))
+        verdict = may_leave_native(node, opsets) if legal else legal
         if not verdict:
             reasons[node] = verdict.reason or ""
-    members = {node for node in order if node not in reasons}
+            if legal and is_candidate(node, opsets, machine):
+                waiting.add(node)
     around, given = surroundings(order, folded), dict(sizes or {})
-    pruner = Pruner(opsets, around, conservative, machine, given)
-    regions = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
-    regions = hand_over(regions, opsets)
-    if conservative:
-        regions = [part for region in regions for part in cut_joined(region, opsets)]
-    kept = pruner.prune(regions)
+
+    def pruned(members: Collection[ir.Node]) -> tuple[Pruner, list[list[ir.Node]]]:
+        pruner = Pruner(opsets, around, conservative, machine, given)
+        grown = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
+        regions = hand_over(grown, opsets)
+        if conservative:
+            regions = [part for region in regions for part in cut_joined(region, opsets)]
+        return pruner, pruner.prune(regions)
+
+    members = {node for node in order if node not in reasons}
+    joined, left = adopted(
+        waiting,
+        members,
+        lambda some: pruned(some)[1],
+        Pruner(opsets, around, conservative, machine, given).gain,
+        machine,
+    )
+    reasons.update(left)
+    pruner, kept = pruned({*members, *joined})
     reasons.update(pruner.reasons)
     groups = tuple(group_of(nodes, opsets) for nodes in kept)
     fused = {node for group in groups for node in group.nodes}

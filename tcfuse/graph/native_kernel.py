@@ -11,8 +11,10 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from tcfuse.graph import products
 from tcfuse.graph.constants import constant_value
 from tcfuse.graph.machine import MACHINE, Machine
+from tcfuse.graph.products import product_of
 from tcfuse.graph.shapes import dims
 from tcfuse.graph.spans import SPAN_US, short_spans
 from tcfuse.graph.traffic import PARTIAL, VIEWS, n_bytes
@@ -48,6 +50,9 @@ class NativeKernel:
         """Microseconds it takes."""
         if self.is_view:
             return machine.native_us
+        product = product_of(self.nodes[0]) if len(self.nodes) == 1 else None
+        if product is not None:
+            return products.native_us(product, machine)
         written = sum(n_bytes(value, sizes) for value in self.writes)
         read = [n_bytes(value, sizes) for value in self.reads]
         if read and self.name.partition(":")[0] in PARTIAL:

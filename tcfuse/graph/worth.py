@@ -1,6 +1,7 @@
 """Which legal regions are worth a kernel.
 
-Contractions join only when they are small (``may_leave_native``).  A region then loses nodes
+Contractions join when they are small (``may_leave_native``) or their region gains by them
+(``graph.adoption``).  A region then loses nodes
 at its border: views, which cost nothing outside; copies that would only grow the kernel; and
 nodes that ONNX Runtime merges into a neighbour that stays with it.  Taking away a node that
 nothing in the region precedes, or nothing follows, keeps the rest convex.  What is left is kept
@@ -22,6 +23,8 @@ from tcfuse.graph.cost import estimate, multiply_adds, window_reads
 from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
 from tcfuse.graph.machine import MACHINE, Machine
+from tcfuse.graph.native_kernel import node_us
+from tcfuse.graph.products import FEW_PRODUCTS
 from tcfuse.graph.shapes import dims
 from tcfuse.graph.spans import short_spans
 from tcfuse.graph.traffic import elements, n_bytes
@@ -36,10 +39,6 @@ of compiling, so only what is likely to lose is left out.
 
 MIN_GAIN_US = 0.2
 """What must be gained beyond that; less drowns in the cost of calling a custom operator."""
-
-MOST_PRODUCTS = 4096
-"""Multiply-adds up to which a contraction is taken from ONNX Runtime: they take less time than
-the call of its kernel does (0.1 to 1 us), whose tiles such sizes do not fill."""
 
 MOST_TAPS = 8
 """Length of the filters up to which a convolution of single rows is taken."""
@@ -64,7 +63,7 @@ def may_leave_native(node: ir.Node, opsets: Mapping[str, int]) -> Verdict:
         return ALLOWED
     shapes = [dims(v) for v in (*node.inputs, *node.outputs) if v is not None]
     is_static = all(s is not None and all(isinstance(d, int) for d in s) for s in shapes)
-    if is_static and (count(node) <= MOST_PRODUCTS or _is_short_filter(node)):
+    if is_static and (count(node) <= FEW_PRODUCTS or _is_short_filter(node)):
         return ALLOWED
     return Verdict(f"{node.op_type} is left to ONNX Runtime's own kernel")
 
@@ -125,6 +124,34 @@ class Pruner:
                 else:
                     self.reasons.update(dict.fromkeys(trimmed, verdict.reason or ""))
         return kept
+
+    def times(self, nodes: Sequence[ir.Node]) -> tuple[float, float]:
+        """Microseconds of ``nodes`` as they are, and as a kernel, reorders included."""
+        cost = estimate(group_of(nodes, self.opsets), self.sizes, self.machine)
+        native_reorders, fused_reorders = reorder_us(
+            set(nodes), self.around, self.machine, self.sizes
+        )
+        now = cost.native_us + native_reorders - self._merged_us(nodes)
+        return now, cost.fused_us + fused_reorders
+
+    def gain(self, nodes: Sequence[ir.Node]) -> float:
+        """Microseconds that a kernel of ``nodes`` is expected to save."""
+        now, then = self.times(nodes)
+        return now - then
+
+    def _merged_us(self, nodes: Sequence[ir.Node]) -> float:
+        """Time of the members that ONNX Runtime merges into contractions among them."""
+        if not any(self.kind(node) is Kind.CONTRACTION for node in nodes):
+            return 0.0
+        merged: native.Absorbed = {}
+        saved = 0.0
+        for node in nodes:
+            after = native.epilogue(node, merged, self.around)
+            if after is not None:
+                merged[node] = after[0]
+            if after is not None or native.prologue(node, self.around) is not None:
+                saved += node_us(node, self.sizes, self.machine)
+        return saved
 
     def kind(self, node: ir.Node) -> Kind:
         """The kind of a member."""
@@ -237,13 +264,7 @@ def not_native(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
 
 def expected_to_win(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """The kernel, with the reorders it causes, beats ONNX Runtime's kernels with theirs."""
-    machine = pruner.machine
-    cost = estimate(group_of(nodes, pruner.opsets), pruner.sizes, machine)
-    native_reorders, fused_reorders = reorder_us(
-        set(nodes), pruner.around, machine, pruner.sizes
-    )
-    now = cost.native_us + native_reorders
-    then = cost.fused_us + fused_reorders
+    now, then = pruner.times(nodes)
     if now < MIN_SPEEDUP * then + MIN_GAIN_US:
         return Verdict(f"not expected to be faster: {then:.1f} us fused, {now:.1f} us as it is")
     return ALLOWED

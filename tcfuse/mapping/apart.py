@@ -46,7 +46,7 @@ def contractions_apart(
         schedule: Schedules a part of ``scop``.
     """
     names = tuple(s.name for s in scop.statements)
-    fission = _Fission(scop, dependences, schedule)
+    fission = Fission(scop, dependences, schedule, is_large_contraction)
     if not fission.is_mixed(tree.child, names):
         return tree
     parts = fission.nests(names)
@@ -54,15 +54,20 @@ def contractions_apart(
     return replace(tree, child=child)
 
 
-class _Fission:
+class Fission:
     """Takes contractions out of the nests of others."""
 
     def __init__(
-        self, scop: Scop, dependences: Dependences, schedule: Callable[[Scop], Domain]
+        self,
+        scop: Scop,
+        dependences: Dependences,
+        schedule: Callable[[Scop], Domain],
+        is_contraction: Callable[[Statement], bool],
     ) -> None:
         self.scop = scop
         self.dependences = dependences
         self.schedule = schedule
+        self.is_contraction = is_contraction
 
     def is_mixed(self, tree: Tree, names: tuple[str, ...]) -> bool:
         """Whether some nest holds a contraction and something else."""
@@ -107,7 +112,7 @@ class _Fission:
     def _own(self, name: str, names: Collection[str]) -> tuple[str, ...]:
         """The statements of the contraction that ``name`` updates; none when it is none."""
         update = self.scop.statement(name)
-        if not _is_large_contraction(update):
+        if not self.is_contraction(update):
             return ()
         target = update.comprehension.tensor
         writers = [s for s in self.scop.statements if s.comprehension.tensor == target]
@@ -168,7 +173,7 @@ class _Fission:
         return Filter(tuple(own), band) if all(band.coincident) else None
 
 
-def _is_large_contraction(statement: Statement) -> bool:
+def is_large_contraction(statement: Statement) -> bool:
     """Whether two factors of a sum of products follow enough free iterators of their own."""
     written = statement.comprehension
     if not statement.is_update or not statement.reduction or written.assign.operator != "+":

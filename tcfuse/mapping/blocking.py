@@ -13,6 +13,7 @@ TOMS 41(3), 2015 (the micro-kernel).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
@@ -61,12 +62,20 @@ def block_reductions(
 
 
 def shares_rows(scop: Scop, dependences: Dependences, tree: Domain) -> bool:
-    """Whether iterations that a register block runs together would share a row buffer."""
-    inside = _inside_blocks(scop, tree.child, tuple(s.name for s in scop.statements))
+    """Whether iterations that a register block runs together would share a row buffer.
+
+    One that is read outside of the block too has a part for each of them.
+    """
+    inside = list(_inside_blocks(tree.child, tuple(s.name for s in scop.statements)))
     if not inside:
         return False
-    places = place_temporaries(scop, dependences, tree)
-    return any(places[t].memory is Memory.ROW for t in inside if t in places)
+    users: dict[str, set[str]] = {}
+    for statement in scop.statements:
+        for touch in touches(scop, statement):
+            users.setdefault(touch.tensor, set()).add(statement.name)
+    own = [tensor for tensor, names in users.items() if any(names <= block for block in inside)]
+    places = place_temporaries(scop, dependences, tree) if own else {}
+    return any(places[t].memory is Memory.ROW for t in own if t in places)
 
 
 def _blocked(
@@ -215,12 +224,15 @@ def best_rows(extent: int | None, most: int) -> int:
     """The rows of a block that take the least time for all rows of the loop."""
     if extent is None or most < 2:
         return most
+    return min(
+        range(min(most, max(extent, 1)), 0, -1), key=lambda rows: block_cycles(extent, rows)
+    )
 
-    def cycles(rows: int) -> float:
-        whole, rest = divmod(extent, rows)
-        return whole * _cycles(rows) + (_cycles(rest) if rest else 0.0)
 
-    return min(range(min(most, max(extent, 1)), 0, -1), key=cycles)
+def block_cycles(extent: int, rows: int) -> float:
+    """Cycles of one step of all blocks of so many rows that a loop takes, the rest included."""
+    whole, rest = divmod(extent, rows)
+    return whole * _cycles(rows) + (_cycles(rest) if rest else 0.0)
 
 
 def _cycles(rows: int) -> float:
@@ -241,17 +253,15 @@ def _work(statement: Statement) -> int:
     return sum(1 for value in written.values for _ in walk(value))
 
 
-def _inside_blocks(
-    scop: Scop, tree: Tree, names: tuple[str, ...], blocked: bool = False
-) -> set[str]:
-    """Tensors that statements inside register blocks write."""
+def _inside_blocks(tree: Tree, names: tuple[str, ...]) -> Iterator[frozenset[str]]:
+    """The statements inside each register block."""
     match tree:
-        case Leaf():
-            return {scop.statement(n).comprehension.tensor for n in names} if blocked else set()
+        case Mark(name) if name.startswith(BLOCK):
+            yield frozenset(names)
         case Sequence(filters):
-            parts = (_inside_blocks(scop, f.child, f.statements, blocked) for f in filters)
-            return set().union(*parts)
-        case Mark(name, child):
-            return _inside_blocks(scop, child, names, blocked or name.startswith(BLOCK))
-        case Band() | Domain() | Filter():
-            return _inside_blocks(scop, tree.child, names, blocked)
+            for f in filters:
+                yield from _inside_blocks(f.child, f.statements)
+        case Mark() | Band() | Domain() | Filter():
+            yield from _inside_blocks(tree.child, names)
+        case Leaf():
+            pass

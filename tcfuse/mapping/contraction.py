@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from tcfuse.mapping.access import touches
-from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, LATENCY, best_rows
+from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, LATENCY, best_rows, block_cycles
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, Statement
 from tcfuse.poly.volume import extent, fixed_extent
@@ -130,10 +130,10 @@ def _choice(
     )
     points = prod(extent(statement, i) for i in statement.iterators if i not in (lanes, rows))
     groups = ceil(extent(statement, lanes) / WIDTH)
-    steps = points * ceil(groups / GROUPS) * ceil(extent(statement, rows) / size)
-    return Contraction(
-        statement.name, lanes, rows, tuple(packed), steps * cycles + packing + stores
-    )
+    blocks = block_cycles(extent(statement, rows), size)  # of equals the first must be chosen:
+    steps = points * ceil(groups / GROUPS) * blocks  # so no fraction before the last product
+    cycles = steps * (cycles / block_cycles(size, size))
+    return Contraction(statement.name, lanes, rows, tuple(packed), cycles + packing + stores)
 
 
 def _span(statement: Statement, offset: Polynomial) -> int:

@@ -41,6 +41,7 @@ def place_contractions(
     *,
     rows: int = 0,
     depth: int = DEEP,
+    inside: bool = False,
 ) -> Domain:
     """``tree`` with the decisions of ``nests``, where its loops allow them.
 
@@ -53,13 +54,48 @@ def place_contractions(
         nests: What was decided.
         rows: Iterations of a register block; 0 chooses by the loop's extent, 1 makes none.
         depth: Loops that may be around a copy.
+        inside: Whether nests may lie inside loops that they share (``mapping.chains``).
     """
+    place = _placed_inside if inside else _placed
     for nest in nests:
-        placed = replace(tree, child=_placed(scop, tree.child, nest, rows, depth))
+        placed = replace(tree, child=place(scop, tree.child, nest, rows, depth))
         if shares_rows(scop, dependences, placed):
-            placed = replace(tree, child=_placed(scop, tree.child, nest, 1, depth))
+            placed = replace(tree, child=place(scop, tree.child, nest, 1, depth))
         tree = placed
     return tree
+
+
+def _placed_inside(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> Tree:
+    """``top`` with one nest in it, which may lie inside loops of several."""
+    match top:
+        case SequenceNode(filters):
+            home = next((f for f in filters if nest.update in f.statements), None)
+            if home is None:
+                return top
+            if set(nest.copies) <= set(home.statements) and _is_shared(home.child, nest):
+                child = _placed_inside(scop, home.child, nest, rows, depth)
+                return SequenceNode(
+                    tuple(replace(f, child=child) if f is home else f for f in filters)
+                )
+            return _placed(scop, top, nest, rows, depth)
+        case Band() if _is_shared(top, nest):
+            return replace(top, child=_placed_inside(scop, top.child, nest, rows, depth))
+        case _:
+            return _placed(scop, top, nest, rows, depth)
+
+
+def _is_shared(tree: Tree, nest: Nest) -> bool:
+    """Whether a tree is loops around a sequence in which the nest has loops of its own."""
+    return (
+        isinstance(tree, Band)
+        and isinstance(tree.child, SequenceNode)
+        and any(
+            nest.update in f.statements
+            and isinstance(f.child, Band)
+            and all(f.child.coincident)
+            for f in tree.child.filters
+        )
+    )
 
 
 def _placed(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> Tree:

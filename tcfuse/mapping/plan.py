@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tcfuse.mapping.accumulators import with_accumulators, with_registers
 from tcfuse.mapping.blocking import block_reductions
+from tcfuse.mapping.chains import chained
 from tcfuse.mapping.contraction import contractions
 from tcfuse.mapping.contraction_nest import place_contractions
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
@@ -37,6 +38,7 @@ class Plan:
     Attributes:
         checked: The definition without the copies that were added to it.
         tree: The mapped schedule.
+        chained: Whether contractions have nests of their own inside loops that they share.
     """
 
     checked: CheckedDef
@@ -45,6 +47,7 @@ class Plan:
     scheduled: Scheduled
     tree: Domain
     buffers: Mapping[str, Buffer]
+    chained: bool = False
 
     def spilled(self) -> set[str]:
         """Temporaries kept whole that one sum alone is written to."""
@@ -54,7 +57,8 @@ class Plan:
             for s in self.checked.statements
             if s.reduction and s.comprehension.assign.resets
         }
-        whole = {b.tensor for b in self.buffers.values() if b.memory is Memory.SHARED}
+        kept = {Memory.SHARED, Memory.ROW} if self.chained else {Memory.SHARED}
+        whole = {b.tensor for b in self.buffers.values() if b.memory in kept}
         return {t for t in sums & whole if writers[t] == 1}
 
 
@@ -79,9 +83,19 @@ def _planned(checked: CheckedDef, facts: Sequence[str], options: MappingOptions)
     scop = extract_scop(packed, facts)
     dependences = compute_dependences(scop)
     scheduled = schedule_nests(scop, dependences, options)
-    tree = _mapped(scop, dependences, scheduled.tree, contracted, options)
+    chain = None
+    if options.fusion == "preserve" and not options.tile and not options.reschedules:
+        chain = chained(
+            scop,
+            dependences,
+            scheduled.tree,
+            contracted,
+            lambda part: schedule_nests(part, dependences, options).tree,
+        )
+    tree = scheduled.tree if chain is None else chain
+    tree = _mapped(scop, dependences, tree, contracted, options, inside=chain is not None)
     buffers = place_temporaries(scop, dependences, tree)
-    return Plan(checked, scop, dependences, scheduled, tree, buffers)
+    return Plan(checked, scop, dependences, scheduled, tree, buffers, chain is not None)
 
 
 def _packed(
@@ -101,11 +115,19 @@ def _mapped(
     tree: Domain,
     contracted: Sequence[Nest],
     options: MappingOptions,
+    *,
+    inside: bool,
 ) -> Domain:
     """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
     tree = order_members(scop, tree)
     tree = place_contractions(
-        scop, dependences, tree, contracted, rows=options.block, depth=options.shared_depth
+        scop,
+        dependences,
+        tree,
+        contracted,
+        rows=options.block,
+        depth=options.shared_depth,
+        inside=inside,
     )
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
     tree = block_reductions(scop, dependences, tree, rows=options.block)

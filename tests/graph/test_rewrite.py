@@ -98,14 +98,14 @@ def test_equal_regions_share_a_function():
     body = """
         a = Mul(x, x) b = Tanh(a) c = MatMul(b, b) d = Mul(c, c) e = Tanh(d) y = MatMul(e, e)
     """
-    out = check(parse(body, "float[64, 64] x", "float[64, 64] y"), fused=2)
+    out = check(parse(body, "float[512, 512] x", "float[512, 512] y"), fused=2)
     assert len(out.functions) == 1
     assert len({node.name for node in out.graph if node.domain == "tcfuse"}) == 2
 
 
 def test_one_name_for_two_bodies_is_refused():
     body = "a = Mul(x, x) b = Tanh(a) c = MatMul(b, b) d = Mul(c, c) y = Exp(d)"
-    loaded = load_model(parse(body, "float[64, 64] x", "float[64, 64] y"))
+    loaded = load_model(parse(body, "float[512, 512] x", "float[512, 512] y"))
     wrong = [Replacement(r.group, "F", r.inputs, r.outputs) for r in replacements(loaded)]
     with pytest.raises(AssertionError, match="F names two bodies: Mul Tanh and Mul Exp"):
         rewrite(loaded, wrong)
@@ -143,8 +143,8 @@ def test_an_output_inside_and_an_input_returned_as_it_is():
 def test_boundary_values_keep_name_type_shape_and_notes():
     proto = parse(
         "a = Mul(x, x) b = Exp(a) c = MatMul(b, b) y = Neg(c)",
-        "float[64, 64] x",
-        "float[64, 64] y",
+        "float[512, 512] x",
+        "float[512, 512] y",
     )
     loaded = load_model(proto)
     loaded.graph.metadata_props["who"] = "me"
@@ -154,7 +154,7 @@ def test_boundary_values_keep_name_type_shape_and_notes():
     out = rewrite(loaded, replacements(loaded))
     (b,) = (v for n in out.graph for v in n.outputs if v.name == "b")
     assert b.dtype is ir.DataType.FLOAT
-    assert list(b.shape) == [64, 64]
+    assert list(b.shape) == [512, 512]
     assert b.metadata_props["note"] == "kept"
     assert (out.graph.metadata_props["who"], out.doc_string) == ("me", "about")
 
@@ -164,10 +164,10 @@ def test_the_order_stays_valid_when_a_region_is_spread_out():
         a = Exp(x) m = MatMul(a, x) r = Neg(x) c = Add(a, r)
         n = MatMul(c, m) y = Tanh(n)
     """
-    check(parse(body, "float[64, 64] x", "float[64, 64] y"), fused=2)
+    check(parse(body, "float[512, 512] x", "float[512, 512] y"), fused=2)
     # the reader of an early result stands between the members
     body = "a = Exp(x) m = MatMul(a, x) b = Neg(a) y = MatMul(m, b)"
-    check(parse(body, "float[64, 64] x", "float[64, 64] y"))
+    check(parse(body, "float[512, 512] x", "float[512, 512] y"))
 
 
 def test_bodies_of_an_if_are_rewritten_in_place():

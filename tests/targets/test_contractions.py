@@ -37,6 +37,20 @@ TWO_SUMS = """def f({t}({M}, {K}) A, {t}({K}, {N}) B, {t}({K}, {N}) D) -> ({t}({
   T(m, n) +=! A(m, k) * D(k, n)
   C(m, n) = S(m, n) * T(m, n)
 }}"""
+CHAIN = """def f({t}({B}, {M}, {K}) X, {t}({K}, {N}) U, {t}({M}, {M}) V) -> (O) {{
+  S(b, m, n) +=! X(b, m, k) * U(k, n)
+  R(b, m, n) = fmax(S(b, m, n), 0)
+  T(b, m, n) +=! R(b, k, n) * V(m, k)
+  O(b, n, m) = T(b, m, n) * 2
+}}"""
+ATTENTION = """def f({t}({B}, {N}, {K}) Q, {t}({B}, {M}, {K}) K, {t}({B}, {M}, {K}) V) -> (O) {{
+  S(b, i, j) +=! Q(b, i, d) * K(b, j, d)
+  Most(b, i) max=! S(b, i, j)
+  E(b, i, j) = S(b, i, j) - Most(b, i)
+  Z(b, i) +=! E(b, i, j)
+  P(b, i, j) = E(b, i, j) + Z(b, i)
+  O(b, i, d) +=! P(b, i, j) * V(b, j, d)
+}}"""
 PACKED = {"M": 24, "K": 300, "N": 70}
 
 
@@ -59,6 +73,12 @@ def cases() -> Iterator[Case]:
     for dtype in ("double", "float16", "int32"):
         yield Case(PRODUCT.format(t=dtype, **names), tuple(some[:3]))
         yield Case(TRANSPOSED.format(t=dtype, **PACKED), ({},))
+    for text in (CHAIN, ATTENTION):
+        for m, k, n in ((16, 16, 16), (26, 24, 26), (49, 32, 49), (7, 70, 33)):
+            yield Case(text.format(t="float", B=5, M=m, K=k, N=n), ({},))
+    for m, k, n in ((26, 72, 26), (3, 5, 31), (9, 40, 33), (50, 15, 17)):
+        yield Case(TRANSPOSED.format(t="float", M=m, K=k, N=n), ({},))
+        yield Case(TRANSPOSED.format(t="int8", M=m, K=k, N=n), ({},))
     images = [{"K": 3, "M": 5, "N": 29, "F": 5}, {"K": 8, "M": 7, "N": 7, "F": 32}]
     images += [{"K": 2, "M": 4, "N": 13, "F": 1}]
     for image in images:
@@ -71,8 +91,7 @@ def compiled(tmp_path_factory):
     """Every case for every level of this processor."""
     definitions = [checked_of(case.text) for case in cases()]
     kernels = [kernel_of(d, hint=f"k{i}") for i, d in enumerate(definitions)]
-    levels = [level for level in runnable() if level.name != "v4"] or runnable()
-    return build(definitions, kernels, levels, tmp_path_factory.mktemp("contractions"))
+    return build(definitions, kernels, runnable(), tmp_path_factory.mktemp("contractions"))
 
 
 @pytest.mark.parametrize("number", range(len(list(cases()))))
