@@ -16,7 +16,7 @@ from tcfuse.codegen.loops import is_vector
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.poly.polynomial import Polynomial, address, polynomial
 from tcfuse.poly.scop import Scop, target
-from tcfuse.tc.ast import Access, Binary, Call, Cast, Expr, Select, Unary
+from tcfuse.tc.ast import Access, Binary, Call, Cast, Const, Expr, Select, Unary
 
 
 class Weight(NamedTuple):
@@ -127,7 +127,9 @@ class _Place(NamedTuple):
                 found = (s for s in subscripts if polynomial(s, self.position) is None)
                 return self.moved(value, LOAD) + sum(map(self.value, found))
             case Binary(operator, left, right):
-                own = DIVISION if operator in ("/", "%") else OPERATION
+                # a constant divisor is its reciprocal
+                divides = operator in ("/", "%") and not isinstance(right, Const)
+                own = DIVISION if divides else OPERATION
                 return self.weigh(own) + self.value(left) + self.value(right)
             case Unary(_, operand) | Cast(_, operand):
                 return self.weigh(OPERATION) + self.value(operand)

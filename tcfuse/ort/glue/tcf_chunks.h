@@ -12,8 +12,8 @@ enum {
 
 /* Picoseconds.  Threads that wait for work on their cores take it in one or two microseconds, and
  * ones that sleep have to be woken, which takes the caller ten. */
-#define LEAST_CHUNK 4e6
-#define LEAST_LOOP 16e6
+#define LEAST_CHUNK 5e6
+#define LEAST_LOOP 20e6
 #define LEAST_LOOP_ASLEEP 64e6
 
 /* How many pieces a thread pool gets: none but whole loops of which less is not worth a thread. */
