@@ -20,7 +20,7 @@ from tcfuse.options import OptimizeOptions
 from tcfuse.ort.arrays import run
 from tcfuse.ort.inference import open_session, ort_errors, runtime
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
-from tcfuse.ort.optimized import blocked_graph, native_block
+from tcfuse.ort.optimized import blocked_graph, may_be_blocked, native_block
 from tcfuse.ort.session import Difference
 from tcfuse.ort.timing import Ratio, bind, interleave
 from tcfuse.processor import processor
@@ -63,20 +63,25 @@ class Form:
 
 
 @timed("load")
-def blocked_form(source: Source, options: OptimizeOptions) -> Form | None:
+def blocked_form(source: Source, options: OptimizeOptions, model: ir.Model) -> Form | None:
     """The same model on blocked tensors; ``None`` when there is none, or it is not wanted.
 
     It is for the CPU alone, and where nothing is measured it must be asked for.
+
+    Args:
+        source: The model.
+        options: What is wanted.
+        model: The model in memory, with kernels or without: large ones are not read again.
     """
     wanted = {"auto": options.gate, "blocked": True, "portable": False}[options.layout]
-    if not wanted or options.targets != ("cpu",):
+    if not wanted or options.targets != ("cpu",) or not may_be_blocked(model):
         return None
-    path, model = path_of(source), given(source)
-    graph = blocked_graph(model, path)
-    return None if graph is None else Form(graph, path, path or model, native_block())
+    path = path_of(source)
+    baseline = path or given(source)
+    graph = blocked_graph(baseline)
+    return None if graph is None else Form(graph, path, baseline, native_block())
 
 
-@timed("gate")
 def fastest(
     plain: Result,
     blocked: Result,

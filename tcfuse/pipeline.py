@@ -55,7 +55,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
     wishes = Wishes(run.options.dim, run.options.input_shapes)
     plain = _made(Form.plain(source), wishes, run)
-    if (form := blocked_form(source, run.options)) is None:
+    if (form := blocked_form(source, run.options, plain.model)) is None:
         return plain
     blocked = _made(form, wishes, run)
     return fastest(plain, blocked, wishes, run.options, run.store, progress)
@@ -81,7 +81,9 @@ def _made(form: Form, wishes: Wishes, run: Run) -> Result:
 def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
     run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
-    form = blocked_form(source, run.options) if run.options.layout == "blocked" else None
+    form = None
+    if run.options.layout == "blocked":
+        form = blocked_form(source, run.options, given(source))
     form = form or Form.plain(source)
     _, plans, tried = _compile_model(form, run)
     judgement = Judgement.of(tried)

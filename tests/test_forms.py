@@ -174,7 +174,7 @@ class TestChoice:
     def test_nothing_is_blocked_unmeasured_and_unasked(self):
         assert optimize(net("gate"), gate=False, target="cpu").report.block == 0
         options = OptimizeOptions.of(gate=True, layout="portable", target="cpu")
-        assert blocked_form(net("gate"), options) is None
+        assert blocked_form(net("gate"), options, net("gate")) is None
 
     def test_the_faster_form_is_kept(self):
         result = optimize(net("gate", "residual"), target="cpu")

@@ -7,6 +7,7 @@ asked of ONNX Runtime itself, by the filters of a convolution of one channel.
 from __future__ import annotations
 
 import functools
+import platform
 import tempfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import onnx_ir as ir
 
 from tcfuse.graph.blocked import is_blocked_model, mark
 from tcfuse.ort.inference import open_session, ort_errors, weight_bytes
+from tcfuse.targets.compilers import is_x86
 
 MOST_BYTES = 768 << 20
 """Of weights: they are written, read and kept in memory once more."""
@@ -24,18 +26,16 @@ BLOCKED_OPERATORS = frozenset({"AveragePool", "Conv", "GlobalAveragePool", "MaxP
 """Without one of these nothing becomes blocked."""
 
 
-def blocked_graph(model: ir.Model, source: Path | None) -> onnx.ModelProto | None:
-    """What ONNX Runtime makes of a model, if that has blocked tensors; the block is marked.
-
-    Args:
-        model: The model.
-        source: Its file, if it has one.
-    """
+def may_be_blocked(model: ir.Model) -> bool:
+    """Whether it is worth asking ONNX Runtime for a graph with blocked tensors."""
     convolves = any(node.op_type in BLOCKED_OPERATORS for node in model.graph.all_nodes())
-    if not convolves or weight_bytes(model) > MOST_BYTES or not native_block():
-        return None
+    return convolves and weight_bytes(model) <= MOST_BYTES and native_block() > 0
+
+
+def blocked_graph(model: ir.Model | Path) -> onnx.ModelProto | None:
+    """What ONNX Runtime makes of a model, if that has blocked tensors; the block is marked."""
     try:
-        graph = _optimized(source or model)
+        graph = _optimized(model)
     except ort_errors():  # a model that cannot be loaded, or not be written as one file
         return None
     if not is_blocked_model(graph):
@@ -68,7 +68,9 @@ def _keep_inputs(graph: onnx.GraphProto, names: set[str]) -> None:
 
 @functools.cache
 def native_block() -> int:
-    """Channels in a block on this machine; 0 when nothing is blocked here."""
+    """Channels in a block on this machine; 0 when nothing is blocked here, or not known of."""
+    if not is_x86(platform.machine()):
+        return 0  # the library could not tell whether a machine has the same block
     image = ir.Value(
         name="x", shape=ir.Shape([1, 1, 4, 4]), type=ir.TensorType(ir.DataType.FLOAT)
     )
@@ -84,6 +86,9 @@ def native_block() -> int:
     graph = ir.Graph(
         [image], [result], nodes=[node], initializers=[filters], opset_imports={"": 17}
     )
-    made = _optimized(ir.Model(graph, ir_version=8))
+    try:
+        made = _optimized(ir.Model(graph, ir_version=8))
+    except ort_errors():
+        return 0
     sizes = [tensor.dims[0] for tensor in made.graph.initializer if len(tensor.dims) == 4]
     return int(sizes[0]) if is_blocked_model(made) and sizes else 0

@@ -15,7 +15,7 @@ from tcfuse.graph.relayout import relayout
 from tcfuse.graph.shapes import dims
 from tcfuse.ort.arrays import run
 from tcfuse.ort.inference import open_session
-from tcfuse.ort.optimized import blocked_graph, native_block
+from tcfuse.ort.optimized import blocked_graph, may_be_blocked, native_block
 from tests.random_convnets import Net
 
 pytestmark = [
@@ -28,7 +28,7 @@ BLOCK = native_block()
 
 def loaded(model: ir.Model) -> ir.Model:
     """What ONNX Runtime makes of ``model``, loaded."""
-    graph = blocked_graph(model, None)
+    graph = blocked_graph(model)
     assert graph is not None
     return load_model(graph)
 
@@ -127,7 +127,9 @@ def test_a_change_of_layout_is_shown_as_a_transpose():
 def test_a_model_without_convolutions_has_no_blocked_graph():
     net = Net(0)
     net.draft.output(net.draft.op("Exp", net.value), "y", [2, 3, 9, 9])
-    assert blocked_graph(net.draft.model(), None) is None
+    model = net.draft.model()
+    assert not may_be_blocked(model)
+    assert blocked_graph(model) is None
 
 
 def test_shapes_are_those_that_onnx_runtime_finds(tmp_path: Path):
