@@ -95,6 +95,12 @@ def _transpose_name(node: ir.Node) -> str:
     return "Transpose:rows" if moved[-1] == max(moved) else node.op_type
 
 
+def _cast_name(node: ir.Node) -> str:
+    """A Cast to the type that a value has is dropped."""
+    value = node.inputs[0]
+    return "Identity" if value is not None and value.dtype is node.outputs[0].dtype else "Cast"
+
+
 def _reduction_name(node: ir.Node) -> str:
     """A reduction that keeps the last axis runs over columns."""
     shape = dims(node.inputs[0]) if node.inputs[0] is not None else None
@@ -124,6 +130,7 @@ def _pow_name(node: ir.Node) -> str:
 
 
 VARIANTS: Mapping[str, Callable[[ir.Node], str]] = {
+    "Cast": _cast_name,
     "LogSoftmax": _softmax_name,
     "Pow": _pow_name,
     "Softmax": _softmax_name,

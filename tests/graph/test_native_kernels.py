@@ -117,6 +117,11 @@ def test_a_transpose_of_axes_of_one_element_moves_nothing():
     assert node_us(node) == MACHINE.native_us
 
 
+def test_a_cast_to_the_same_type_moves_nothing():
+    (node,) = nodes("y = Cast<to = 1>(x)")
+    assert node_us(node) == MACHINE.native_us
+
+
 def test_what_is_free_where_nothing_is_fused_is_no_kernel():
     found = nodes("y = Transpose<perm = [0, 2, 1]>(x)", outputs="float[2, 64, 8] y")
     found[0].meta[FREE] = True
