@@ -500,6 +500,23 @@ def test_kernels_between_quantized_convolutions_have_the_channels_last():
     assert all("cancels" in r.reason for r in stay)
 
 
+def test_transposes_between_quantized_convolutions_were_named_as_memory_lay():
+    """Names came in the order of a set of values: manifests of one model differed."""
+    branches = " ".join(
+        f"c{k} = Conv(d, w) q{k} = QuantizeLinear(c{k}, s, z) "
+        f"e{k} = DequantizeLinear(q{k}, s, z)"
+        for k in range(8)
+    )
+    total = ", ".join(f"e{k}" for k in range(8))
+    loaded = quantized(
+        "d = DequantizeLinear(x, s, z) w = DequantizeLinear(w8, s, zw) "
+        f"{branches} y = Sum({total})"
+    )
+    turned = {n.inputs[0].name: n.name for n in loaded.graph if n.op_type == "Transpose"}
+    numbers = [int(str(turned[f"q{k}"]).rpartition("_")[2]) for k in range(8)]
+    assert numbers == sorted(numbers)
+
+
 def test_a_dequantization_goes_with_the_region_that_reads_it():
     loaded = quantized(
         """a = DequantizeLinear(x, s, z) t = Sin(a) u = Mul(t, a) q = QuantizeLinear(u, s, z)
