@@ -40,7 +40,7 @@ class Ahead:
             return
         units = [kernel_unit(kernels.cpu.source, level, self._contract) for level in levels()]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(max(1, len(sched_getaffinity(0)) - 1))
+            self._pool = ThreadPoolExecutor(len(sched_getaffinity(0)))
             units = [*constant_units(), *units]
         self._jobs += [self._pool.submit(_made, unit) for unit in units]
 

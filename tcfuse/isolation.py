@@ -91,6 +91,10 @@ class Worker:
         kernel: KernelTexts = value
         return kernel
 
+    def start(self) -> None:
+        """Begin to start the process, which takes 0.2 s, before there is something to do."""
+        self._started()
+
     def stop(self) -> None:
         """End the process, whatever it is doing."""
         if self._process is not None:

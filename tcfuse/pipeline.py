@@ -22,6 +22,7 @@ from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.relayout import relayout
 from tcfuse.graph.rewrite import rewrite
 from tcfuse.graph.sealing import seal
+from tcfuse.isolation import WORKER
 from tcfuse.judging import judge
 from tcfuse.kernels import Compiled, compile_targets, noted
 from tcfuse.memo import region_key, remembered
@@ -133,6 +134,7 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
 
 def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compiled:
     """From a group of nodes to its kernels."""
+    WORKER.start()
     composed = compose(group, model.opset_imports, run.options.numerics)
     checked = check(composed.definition, sizes=composed.interface.sizes)
     named = composed.interface, f"{composed.definition.name}{suffix}"
