@@ -40,6 +40,8 @@ of compiling, so only what is likely to lose is left out.
 MIN_GAIN_US = 0.2
 """What must be gained beyond that; less drowns in the cost of calling a custom operator."""
 
+_QUANTIZATIONS = frozenset({"DequantizeLinear", "QuantizeLinear"})
+
 MOST_TAPS = 8
 """Length of the filters up to which a convolution of single rows is taken."""
 
@@ -149,6 +151,8 @@ class Pruner:
             after = native.epilogue(node, merged, self.around)
             if after is not None:
                 merged[node] = after[0]
+            if node.op_type in _QUANTIZATIONS:  # priced as part of a quantized operator
+                continue
             if after is not None or native.prologue(node, self.around) is not None:
                 saved += node_us(node, self.sizes, self.machine)
         return saved

@@ -517,6 +517,18 @@ def test_transposes_between_quantized_convolutions_were_named_as_memory_lay():
     assert numbers == sorted(numbers)
 
 
+def test_a_small_quantized_convolution_is_not_expected_to_take_less_than_no_time():
+    loaded = quantized(
+        """d = DequantizeLinear(x, s, z) p = GlobalAveragePool(d) q = QuantizeLinear(p, s, z)
+        e = DequantizeLinear(q, s, z) w = DequantizeLinear(w8, s, zw) c = Conv(e, w)
+        o = QuantizeLinear(c, s, z) f = DequantizeLinear(o, s, z) h = HardSigmoid(f)
+        m = Mul(d, h) y = QuantizeLinear(m, s, z)""",
+        "uint8[1, 64, 16, 16] y",
+    )
+    found = fuse(loaded.graph, loaded.opset_imports)
+    assert sum("Conv" in str(group) for group in found.groups) == 1
+
+
 def test_a_dequantization_goes_with_the_region_that_reads_it():
     loaded = quantized(
         """a = DequantizeLinear(x, s, z) t = Sin(a) u = Mul(t, a) q = QuantizeLinear(u, s, z)
