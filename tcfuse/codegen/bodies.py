@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
-from tcfuse.codegen.kernel_ast import Block, Loop, instances, loops
+from tcfuse.codegen.kernel_ast import Block, Instance, Loop, instances, loops
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.poly.polynomial import Polynomial
-from tcfuse.poly.scop import Scop, accesses
-from tcfuse.tc.ast import Access, Binary, Call, Var, walk
+from tcfuse.poly.scop import Scop, Statement, accesses
+from tcfuse.tc.ast import Binary, Call, Const, Expr, Var, walk
 from tcfuse.tc.builtins import BUILTINS
 from tcfuse.types import DType
 
 MOST_WIDE_WORK = 24  # operations in an inner loop whose lanes may take several registers
 MOST_FOURFOLD_WORK = 120  # operations of a body with room for four registers a value
 MOST_DOUBLE_WORK = 240  # and for two
+MANY_REGISTERS = 8  # a value of each lane takes them where one function is all it waits for
+MOST_ALONE_WORK = 60  # operations of such a body
+_QUICK = {"ceil", "copysign", "fabs", "floor", "fmax", "fmin", "roundeven", "trunc"}
 MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
 
 
@@ -41,7 +45,8 @@ class Bodies:
         updates = any(self.scop.statement(i.statement).is_update for i in instances(loop.body))
         work = self.work(loop.body)
         if loops(loop.body):
-            quick = updates and work <= MOST_WIDE_WORK and not self._has_lane_rows(loop.body)
+            quick = updates and self._lane_work(loop) <= MOST_WIDE_WORK
+            quick = quick and not self._has_lane_rows(loop.body)
             fits = whole.number is not None and quick
             return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
         if not (self.waits(loop.body) or self._moves_bytes(loop)) or work > MOST_DOUBLE_WORK:
@@ -52,6 +57,9 @@ class Bodies:
         else:
             choices = (4,) if whole.number is None else (4, 2)
         known = whole.number is not None
+        alone = choices[0] == 4 and known and self._is_one_function(loop.body)
+        if alone and self._divides(MANY_REGISTERS, whole, exact=True):
+            return MANY_REGISTERS  # half as many where registers are few
         return next(
             (n for n in choices if not known or self._divides(n, whole, exact=exact)), 1
         )
@@ -75,15 +83,20 @@ class Bodies:
 
     def waits(self, body: Block) -> bool:
         """Whether something in ``body`` takes long to come back."""
+        return any(_is_function(node) or _is_quotient(node) for node in self._nodes(body))
+
+    def _is_one_function(self, body: Block) -> bool:
+        """Whether ``body`` has one function whose results it waits for, and little else."""
+        nodes = list(self._nodes(body))
+        quotients = [n for n in nodes if _is_quotient(n) and not isinstance(n.right, Const)]
+        functions = [n for n in nodes if _is_function(n) and n.function not in _QUICK]
+        return len(functions) == 1 and not quotients and len(nodes) <= MOST_ALONE_WORK
+
+    def _nodes(self, body: Block) -> Iterator[Expr]:
+        """All there is to compute in ``body``."""
         for instance in instances(body):
-            written = self.scop.statement(instance.statement).comprehension
-            for value in written.values:
-                for node in walk(value):
-                    if isinstance(node, Call) and not BUILTINS[node.function].keeps_type:
-                        return True
-                    if isinstance(node, Binary) and node.operator == "/":
-                        return True
-        return False
+            for value in self.scop.statement(instance.statement).comprehension.values:
+                yield from walk(value)
 
     def _moves_bytes(self, loop: Loop) -> bool:
         """Whether lanes of ``loop`` touch bytes only."""
@@ -137,11 +150,7 @@ class Bodies:
         found = []
         for instance in instances(loop.body):
             statement = self.scop.statement(instance.statement)
-            varying = {
-                name
-                for name, position in zip(statement.iterators, instance.position, strict=True)
-                if position.mentions(loop.iterator)
-            }
+            varying = _varying(statement, instance, loop)
             names = [statement.comprehension.tensor]
             names += [a.tensor for a in accesses(statement) if _mentions(a, varying)]
             found += [self.scop.checked.tensors[n].dtype for n in names]
@@ -155,7 +164,38 @@ class Bodies:
             total += sum(1 for value in written.values for _ in walk(value))
         return total
 
+    def _lane_work(self, loop: Loop) -> int:
+        """Operations that each lane of ``loop`` does for itself."""
+        total = 0
+        for instance in instances(loop.body):
+            statement = self.scop.statement(instance.statement)
+            varying = _varying(statement, instance, loop)
+            for value in statement.comprehension.values:
+                total += sum(1 for node in walk(value) if _mentions(node, varying))
+        return total
 
-def _mentions(access: Access, names: set[str]) -> bool:
-    """Whether a subscript of ``access`` uses one of ``names``."""
-    return any(isinstance(node, Var) and node.name in names for node in walk(access))
+
+def _varying(statement: Statement, instance: Instance, loop: Loop) -> set[str]:
+    """Iterators of a statement, and names of its parts, that differ from lane to lane."""
+    found = {
+        name
+        for name, position in zip(statement.iterators, instance.position, strict=True)
+        if position.mentions(loop.iterator)
+    }
+    for let in statement.comprehension.lets:
+        if _mentions(let.value, found):
+            found.add(let.name)
+    return found
+
+
+def _is_function(node: Expr) -> TypeGuard[Call]:
+    return isinstance(node, Call) and not BUILTINS[node.function].keeps_type
+
+
+def _is_quotient(node: Expr) -> TypeGuard[Binary]:
+    return isinstance(node, Binary) and node.operator == "/"
+
+
+def _mentions(expr: Expr, names: set[str]) -> bool:
+    """Whether ``expr`` uses one of ``names``."""
+    return any(isinstance(node, Var) and node.name in names for node in walk(expr))

@@ -9,12 +9,32 @@ maximum, a parameter or a literal may have some, and stays a division.
 from __future__ import annotations
 
 from tcfuse.poly.scop import Scop
-from tcfuse.tc.ast import Access, Expr, Var, walk
+from tcfuse.tc.ast import Access, Call, Expr, Var, walk
 
 
 def is_sum(scop: Scop, divisor: Expr, lets: dict[str, Expr]) -> bool:
     """Whether everything ``divisor`` reads comes out of sums of the same kernel."""
     return _reads_sums(scop, divisor, lets, frozenset())
+
+
+def is_root(scop: Scop, divisor: Expr) -> bool:
+    """Whether ``divisor`` is a square root, whose reciprocal is a number where it is one.
+
+    Roots lie between 2^-75 and 2^64 (doubles: 2^-537 and 2^512) if they are not 0, infinite or
+    NaN, which divide as their reciprocals multiply.
+    """
+    match divisor:
+        case Call("sqrt"):
+            return True
+        case Access(tensor):
+            writers = [s for s in scop.statements if s.comprehension.tensor == tensor]
+            if len(writers) != 1 or writers[0].is_update or writers[0].comprehension.lets:
+                return False
+            return isinstance(root := writers[0].comprehension.value, Call) and (
+                root.function == "sqrt"
+            )
+        case _:
+            return False
 
 
 def _reads_sums(scop: Scop, expr: Expr, lets: dict[str, Expr], above: frozenset[str]) -> bool:

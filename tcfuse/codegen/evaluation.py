@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcfuse.codegen.choices import choice
-from tcfuse.codegen.divisors import is_sum
+from tcfuse.codegen.divisors import is_root, is_sum
 from tcfuse.codegen.elements import lane_index, lane_stride, read
 from tcfuse.codegen.exponents import never_positive
 from tcfuse.codegen.operators import Operators
@@ -28,9 +28,12 @@ from tcfuse.poly.bounds import guard_keeps_inside, inside_by_type, stays_inside
 from tcfuse.poly.guards import Guard
 from tcfuse.poly.polynomial import Polynomial, from_size, polynomial
 from tcfuse.poly.scop import Scop, Statement, access_map
-from tcfuse.tc.ast import Access, Binary, Const, Expr, Select, Var, children, post_order
+from tcfuse.tc.ast import Access, Binary, Const, Expr, Select, Var, children, post_order, walk
 from tcfuse.tc.typing import Type, Weak, node_type
 from tcfuse.types import DType
+
+AHEAD = 8  # iterations between asking for a row and reading it
+PREFETCHED_BYTES = 1 << 20  # of a table whose rows are asked for: smaller ones are near
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,13 +176,18 @@ class Evaluation:
         if not is_sum(self.frame.scop, divisor, lets):
             return None
         key = ("divisor", right.text, dtype)
+        by = f"tcf::divisor({converted(right, dtype)})"
+        root = is_root(self.frame.scop, divisor)
+        if root:
+            by = f"{literal_text(1, dtype)} / {converted(right, dtype)}"
         if key not in lane.hoisted:
             lane.hoisted[key] = self.frame.names.fresh("by")
-            lane.before.add(
-                f"const auto {lane.hoisted[key]} = tcf::divisor({converted(right, dtype)});"
-            )
-        text = f"tcf::divided({converted(left, dtype)}, {lane.hoisted[key]})"
-        return Value(text, kind, True)
+            lane.before.add(f"const auto {lane.hoisted[key]} = {by};")
+        dividend, inverse = converted(left, dtype), lane.hoisted[key]
+        if root:
+            product = f"({dividend} * {spread(Value(inverse, kind), dtype, lane.width)})"
+            return Value(product, kind, True)
+        return Value(f"tcf::divided({dividend}, {inverse})", kind, True)
 
     def _quotient_by_constant(self, kind: Type, left: Value, right: Value) -> Value | None:
         dtype = plain(kind)
@@ -237,6 +245,7 @@ class Evaluation:
         if not computed and not loose:
             return self._once(tensor, read(tensor, affine, self.lane))
         if not loose and not guard and not any(s.value.varying for s in computed):
+            self._prefetch(access, tensor, affine)
             return self._at_index(tensor, affine, computed)
         if not loose and self.lane and not any(s.faulty for s in computed):
             return self._looked_up(tensor, affine, computed, self.lane)
@@ -252,6 +261,39 @@ class Evaluation:
             self.lines.add(f"const auto {name} = {value.text};")
             self.reads[value.text] = Value(name, value.type, value.varying)
         return self.reads[value.text]
+
+    def _prefetch(self, access: Access, tensor: Tensor, affine: Polynomial) -> None:
+        """Ask for the row that a later iteration of the loop around reads at a computed index.
+
+        No machine guesses where that is.  The index is computed as it will be then, which is no
+        fault whatever it is: nothing is read there.
+        """
+        lane = self.lane
+        if lane is None or not lane.inside or lane.guarded or lane.partial is not None:
+            return
+        elements, unit = tensor.size.number, lane_stride(tensor, affine, lane)
+        small = elements is not None and elements * tensor.dtype.bytes < PREFETCHED_BYTES
+        if small or unit is None or unit.number != 1 or tensor.register or tensor.lanes:
+            return
+        iterator, end = lane.inside[-1]
+        used = {n.name for s in access.subscripts for n in walk(s) if isinstance(n, Var)}
+        moving = (self.place.iterators[n] for n in used if n in self.place.iterators)
+        if used & set(self.lets) or not any(p.mentions(iterator) for p in moving):
+            return
+        later, lines = self.frame.names.fresh("later"), self.lines
+        with lines.braces():
+            ahead = f"tcf_min({iterator} + {AHEAD}, {end} - 1)"
+            lines.add(f"const int64_t {later} = {ahead};")
+            with lines.braces():
+                lines.add(f"const int64_t {iterator} = {later};")
+                there = Evaluation(self.frame, self.place, lines, None)
+                terms = [f"({affine})"]
+                for subscript, stride in zip(access.subscripts, tensor.strides, strict=True):
+                    if polynomial(subscript, dict(self.place.iterators)) is None:
+                        index = converted(there._evaluate(subscript), DType.INT64)
+                        terms.append(f"{index} * ({stride})")
+                at = " + ".join(terms)
+                lines.add(f"tcf::prefetch<{tensor.raw}, {lane.width}>({tensor.name}, {at});")
 
     def _at_index(
         self, tensor: Tensor, affine: Polynomial, computed: Sequence[_Subscript]

@@ -39,6 +39,14 @@ TCF_INLINE void store_strided_first(T* p, int64_t stride, vec<T, L> v, int64_t n
   for (int64_t i = 0; i < n; i++) p[i * stride] = lane(v, int(i));
 }
 
+// Ask for L elements from an index on, which need not be one of base's.
+template <class T, int L>
+TCF_INLINE void prefetch(const T* base, int64_t index) {
+  const uintptr_t at = (uintptr_t)base + (uintptr_t)index * sizeof(T);
+  TCF_UNROLL
+  for (size_t i = 0; i < L * sizeof(T); i += 64) __builtin_prefetch((const void*)(at + i));
+}
+
 // Squares: columns of L rows that lie stride apart, for transposes in registers.  Every round
 // interleaves the first half of the vectors with the second; after log2(L) rounds, vector q holds
 // element q of every row.
@@ -80,6 +88,7 @@ constexpr int lanes_for(int widest_bytes, int64_t extent, int registers = 1,
 #ifndef __clang__
   registers = 1;  // gcc makes poor code of vectors wider than a register
 #endif
+  if (TCF_LEVEL < 4 && registers > 4) registers = 4;  // of 16 instead of 32
   int most = TCF_LANES * 4 / (widest_bytes < 4 ? 4 : widest_bytes) * registers;
   while (most > 2 && (most / 2 >= extent || most > limit)) most /= 2;
   return most;

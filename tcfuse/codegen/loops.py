@@ -30,6 +30,7 @@ class LoopWriter:
 
     index = "int64_t"  # the C type of iterators
     reads_once = False  # as for ``Frame``
+    prefetches = True  # rows at computed indices, some iterations ahead
 
     def __init__(
         self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int, *, reciprocals: bool
@@ -85,9 +86,13 @@ class LoopWriter:
                 self.declare_lane_registers(loop, lines)
             else:
                 lane.nested += 1
+                if self.prefetches:
+                    lane.inside.append((i, str(loop.high)))
             self.block(loop.body, lines, lane)
             if lane is not None:
                 lane.nested -= 1
+                if self.prefetches:
+                    lane.inside.pop()
 
     def squares(self, loop: Loop, lines: Lines, lane: LaneLoop) -> str | None:
         """Whole squares of a loop that transposes; where the rest starts, if it does."""

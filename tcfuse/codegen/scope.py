@@ -81,6 +81,7 @@ class LaneLoop:
         nested: How many loops inside the lanes loop are open.
         guarded: How many conditions inside it are.
         squares: What is transposed in registers in the loop being written.
+        inside: Iterator and end of each loop inside the lanes loop that is open.
     """
 
     iterator: str
@@ -93,6 +94,7 @@ class LaneLoop:
     nested: int = 0
     guarded: int = 0
     squares: Squares | None = None
+    inside: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def hoists(self) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tcfuse.codegen.divisors import is_sum
+from tcfuse.codegen.divisors import is_root, is_sum
 from tcfuse.poly.scop import extract_scop
 from tcfuse.tc.parser import parse, parse_expr
 from tcfuse.tc.sema import check
@@ -37,3 +37,12 @@ def test_sums(divisor, expected):
     scop = extract_scop(check(parse(TEXT)))
     lets = {"t": parse_expr("S(i) * 2"), "u": parse_expr("B(i) * 2")}
     assert is_sum(scop, parse_expr(divisor), lets) is expected
+
+
+@pytest.mark.parametrize(
+    ("divisor", "expected"),
+    [("R(i)", True), ("sqrt(S(i))", True), ("S(i)", False), ("Q(i)", False), ("B(i)", False)],
+)
+def test_roots(divisor, expected):
+    """What may be tiny or huge has a reciprocal that is a denormal or infinite."""
+    assert is_root(extract_scop(check(parse(TEXT))), parse_expr(divisor)) is expected

@@ -32,6 +32,7 @@ class TeamWriter(LoopWriter):
     """Writes what one team does, or one thread of a flat phase."""
 
     index = INDEX
+    prefetches = False
     reads_once = True
 
     def __init__(
