@@ -61,16 +61,17 @@ TCF_INLINE void k_0_kept(const float* __restrict__ T_X, const float* __restrict_
     T_V = (T_V + acc6_all);
     T_D = tcf::sqrt(((T_V / 7.68e+02f) + 1.e-05f));
     if (0 < 768) {
-      const auto by9 = tcf::divisor(T_D);
+      const auto by9 = 1.e+00f / T_D;
       #pragma unroll (TCF_G ? TCF_G : 1)
       for (int tcf_group = 0; tcf_group < tcf::groups<TCF_G, TCF_TEAM, TCF_L>(768); ++tcf_group) {
-        const tcf_index base12 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
-        if (base12 + TCF_L <= 768) {
+        const tcf_index base13 = (tcf_group * TCF_TEAM + tcf_rank) * TCF_L;
+        if (base13 + TCF_L <= 768) {
           {
-            const tcf_index c1 = base12;
-            const auto x13 = tcf::load<float, TCF_L>(T_G + c1);
-            const auto x14 = tcf::load<float, TCF_L>(T_B + c1);
-            tcf::store<TCF_L>(T_Y + 768 * c0 + c1, ((tcf::divided((T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M)), by9) * x13) + x14));
+            const tcf_index c1 = base13;
+            const auto x14 = tcf::load<float, TCF_L>(T_G + c1);
+            const auto v_15 = (((T_X_row[tcf_group] - tcf::splat<float, TCF_L>(T_M)) * tcf::splat<float, TCF_L>(by9)) * x14);
+            const auto x16 = tcf::load<float, TCF_L>(T_B + c1);
+            tcf::store<TCF_L>(T_Y + 768 * c0 + c1, (v_15 + x16));
           }
         }
       }
