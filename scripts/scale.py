@@ -77,8 +77,9 @@ class Run:
         return cls(kind, *numbers, tuple(map(float, parts)))
 
     def __str__(self) -> str:
-        rest = max(self.processor_s - sum(self.parts), 0.0)
-        parts = ",".join(f"{seconds:.1f}" for seconds in (*self.parts, rest))
+        shown = [round(seconds, 1) for seconds in self.parts]  # the rest is of what is shown
+        rest = max(round(self.processor_s, 1) - sum(shown), 0.0)
+        parts = ",".join(f"{seconds:.1f}" for seconds in (*shown, rest))
         numbers = f"{self.n_nodes},{self.processor_s:.1f},{self.peak_mib},{self.n_kernels}"
         return f"{self.kind},{numbers},{parts}"
 

@@ -27,6 +27,11 @@ def test_a_line_is_read_back():
     assert scale.Run.read(str(run)) == run
 
 
+def test_a_line_does_not_change_when_it_is_read_and_written():
+    run = scale.Run("one chain", 100, 9.54, 180, 3, (1.04, 0.54, 0.14, 0.44, 2.04, 1.54, 3.04))
+    assert str(scale.Run.read(str(run))) == str(run)
+
+
 def test_what_the_command_prints_is_understood():
     spent = {"load": Spent(0.25, 0.5), ISL: Spent(0.75, 0.25), COMPILER: Spent(1.0, 1.5)}
     found = Profile(spent, {ISL: Tally(2, 1)}, n_kernels=2)
