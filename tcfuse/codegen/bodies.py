@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
@@ -122,6 +123,15 @@ class Bodies:
         """Tensors that ``body`` writes."""
         names = (self.scop.statement(i.statement).comprehension.tensor for i in instances(body))
         return [self.tensors[name] for name in dict.fromkeys(names)]
+
+    def written_once(self, body: Block) -> list[Tensor]:
+        """Tensors in memory that one statement of ``body`` sets and none reads."""
+        statements = [self.scop.statement(i.statement) for i in instances(body)]
+        read = {a.tensor for s in statements for a in accesses(s)}
+        read |= {s.comprehension.tensor for s in statements if s.is_update}
+        writes = Counter(s.comprehension.tensor for s in statements)
+        once = [t for t, count in writes.items() if count == 1 and t not in read]
+        return [self.tensors[t] for t in once if not self.tensors[t].register]
 
     def registers_written(self, body: Block) -> list[Tensor]:
         """Registers that ``body`` writes."""

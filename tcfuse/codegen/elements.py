@@ -64,8 +64,11 @@ def loaded(dtype: DType, at: str, lane: LaneLoop) -> str:
 
 def _fills_squares(tensor: Tensor, offset: Polynomial, squares: Squares) -> bool:
     """Whether a strided read is contiguous along their loop, and stays as it is."""
-    if tensor.name in squares.written:
-        return False
+    return tensor.name not in squares.written and _is_along(tensor, offset, squares)
+
+
+def _is_along(tensor: Tensor, offset: Polynomial, squares: Squares) -> bool:
+    """Whether an access is contiguous along the loop of squares."""
     along = offset.stride(squares.iterator)
     return not tensor.lanes and along is not None and along.number == 1
 
@@ -88,10 +91,28 @@ def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str
     if unit and (lane.partial is None or target.lanes):
         return f"tcf::store<{lane.width}>({at}, {text});"
     if lane.partial is None:
+        if lane.squares and _closes_squares(target, offset, lane, lane.squares):
+            return _to_square(target, at, stride, text, lane.squares)
         return f"tcf::store_strided<{lane.width}>({at}, {stride}, {text});"
     if unit:
         return f"tcf::store_first<{lane.width}>({at}, {text}, {lane.partial});"
     return f"tcf::store_strided_first<{lane.width}>({at}, {stride}, {text}, {lane.partial});"
+
+
+def _closes_squares(
+    target: Tensor, offset: Polynomial, lane: LaneLoop, squares: Squares
+) -> bool:
+    """Whether a strided store may wait until a square is full."""
+    always = lane.guarded == squares.guarded
+    return always and target.name in squares.kept and _is_along(target, offset, squares)
+
+
+def _to_square(target: Tensor, at: str, stride: Polynomial, text: str, squares: Squares) -> str:
+    """One column of a square that is written later."""
+    name, _ = squares.stores.setdefault(
+        (at, str(stride)), (f"full{len(squares.stores)}_{squares.index}", target.raw)
+    )
+    return f"{name}[{squares.index}] = {text};"
 
 
 def lane_stride(tensor: Tensor, offset: Polynomial, lane: LaneLoop) -> Polynomial | None:

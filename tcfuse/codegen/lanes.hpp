@@ -58,6 +58,16 @@ template <class V, int... I>
 TCF_INLINE V interleave_high(V a, V b, seq<I...>) {
   return __builtin_shufflevector(a, b, (I / 2 + lanes<V> / 2 + (I % 2) * lanes<V>)...);
 }
+template <int L, class T>
+TCF_INLINE void turn(vec<T, L>* columns, vec<T, L>* rows) {
+  for (int round = 1; round < L; round *= 2) {
+    for (int i = 0; i < L / 2; i++) {
+      columns[2 * i] = interleave_low(rows[i], rows[i + L / 2], make_seq<L>());
+      columns[2 * i + 1] = interleave_high(rows[i], rows[i + L / 2], make_seq<L>());
+    }
+    for (int i = 0; i < L; i++) rows[i] = columns[i];
+  }
+}
 constexpr int square_of(int lanes) { return lanes < TCF_LANES ? lanes : TCF_LANES; }
 // The first Q columns of n rows, at least one; lanes beyond them repeat the last row.
 template <int Q, int L, class T>
@@ -70,13 +80,21 @@ TCF_INLINE void load_columns(vec<T, L>* columns, const T* p, int64_t stride, int
   } else {
     vec<T, L> rows[L];
     for (int i = 0; i < L; i++) rows[i] = load<T, L>(p + tcf_min(i, n - 1) * stride);
-    for (int round = 1; round < L; round *= 2) {
-      for (int i = 0; i < L / 2; i++) {
-        columns[2 * i] = interleave_low(rows[i], rows[i + L / 2], make_seq<L>());
-        columns[2 * i + 1] = interleave_high(rows[i], rows[i + L / 2], make_seq<L>());
-      }
-      for (int i = 0; i < L; i++) rows[i] = columns[i];
-    }
+    turn<L, T>(columns, rows);
+  }
+}
+// The same the other way round: Q neighbours of every row from its columns, which it changes.
+template <int Q, int L, class T>
+TCF_INLINE void store_columns(T* p, int64_t stride, vec<T, L>* columns) {
+  if constexpr (L > Q) {
+    vec<T, L / 2> first[Q], second[Q];
+    for (int q = 0; q < Q; q++) first[q] = low(columns[q]), second[q] = high(columns[q]);
+    store_columns<Q, L / 2>(p, stride, first);
+    store_columns<Q, L / 2>(p + L / 2 * stride, stride, second);
+  } else {
+    vec<T, L> rows[L];
+    turn<L, T>(rows, columns);
+    for (int i = 0; i < L; i++) store<L>(p + i * stride, rows[i]);
   }
 }
 // Lanes of a panel, which lie side by side in memory: those of two registers.

@@ -101,12 +101,13 @@ class LoopWriter:
         if lane.partial is not None and not self.bodies.copies_only(loop.body):
             return None
         written = frozenset(tensor.name for tensor in self.bodies.written(loop.body))
-        squares = Squares(loop.iterator, self.names.fresh("q"), written)
+        kept = frozenset(tensor.name for tensor in self.bodies.written_once(loop.body))
+        squares = Squares(loop.iterator, self.names.fresh("q"), written, kept, lane.guarded)
         inner = Lines(depth=lines.depth + 3)
         lane.squares, lane.nested = squares, lane.nested + 1
         self.block(loop.body, inner, lane)
         lane.squares, lane.nested = None, lane.nested - 1
-        if not squares.loads:
+        if not squares.loads and not squares.stores:
             return None
         i, width, start = loop.iterator, lane.width, self.names.fresh("start")
         side = self.names.fresh("Q")
@@ -127,12 +128,19 @@ class LoopWriter:
                         rows = f", {lane.partial}" if lane.partial else ""
                         load = f"tcf::load_columns<{side}, {width}>"
                         lines.add(f"{load}({name}, {at}, {stride}{rows});")
+                for name, raw in squares.stores.values():
+                    lines.add(f"tcf::vec<{raw}, {width}> {name}[{side}];")
                 if not self.bodies.waits(loop.body):  # code that long is better left a loop
                     lines.add("TCF_UNROLL")
                 q = squares.index
                 with lines.braces(f"for (int {q} = 0; {q} < {side}; ++{q})"):
                     lines.add(f"const int64_t {i} = {start} + {q};")
                     lines.extend(inner)
+                for (at, stride), (name, _) in squares.stores.items():
+                    with lines.braces():
+                        lines.add(f"const int64_t {i} = {start};")
+                        store = f"tcf::store_columns<{side}, {width}>"
+                        lines.add(f"{store}({at}, {stride}, {name});")
         return start
 
     def declare_lane_registers(self, loop: Loop, lines: Lines) -> None:

@@ -56,14 +56,20 @@ class Squares:
     Attributes:
         iterator: The loop inside the lanes loop along which memory is contiguous.
         index: C name of the iteration within a block.
-        written: C names of the tensors that the loop writes, which no block holds.
+        written: C names of the tensors that the loop writes, of which no block is read.
+        kept: C names of those that it writes once and never reads, of which one is written.
+        guarded: How many conditions are open around the loop.
         loads: C text of address and stride -> the array of columns and its element type.
+        stores: The same for what is written when a block is full.
     """
 
     iterator: str
     index: str
     written: frozenset[str]
+    kept: frozenset[str] = frozenset()
+    guarded: int = 0
     loads: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    stores: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -69,7 +69,7 @@ def test_lanes_stay_on_long_rows() -> None:
 
 def test_long_bodies_of_squares_are_loops() -> None:
     text = functions_of(kernel_of(scan(1)).source)
-    assert "tcf::load_square<" in text
+    assert "tcf::load_columns<" in text
     assert "TCF_UNROLL" not in text
 
 
