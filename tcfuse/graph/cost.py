@@ -20,6 +20,7 @@ from tcfuse.graph.native_kernel import kernel_name
 from tcfuse.graph.native_kernels import FREE, native_kernels
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.products import kernel_cycles, product_of
+from tcfuse.graph.requantized import requantizations
 from tcfuse.graph.traffic import (
     PARTIAL,
     VIEWS,
@@ -184,6 +185,7 @@ def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
 def _region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of a region; what a table is cheaper for is looked up."""
     each = {node: 0.0 if _is_index_map(node, nodes) else _flops(node, sizes) for node in nodes}
+    each.update(dict.fromkeys(requantizations(nodes), 0.0))
     for last, members in lookups(nodes).items():
         computed = sum(each[node] for node in members)
         table = LOOKUP * max(elements(value, sizes) for value in last.outputs)

@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import pytest
 
+from tcfuse.graph.cost import estimate
 from tcfuse.graph.fusion import describe, fuse, fuse_all, group_of, halves, split
 from tcfuse.graph.legality import MAX_NODES
 from tcfuse.graph.load import load_model
@@ -527,6 +528,18 @@ def test_a_small_quantized_convolution_is_not_expected_to_take_less_than_no_time
     )
     found = fuse(loaded.graph, loaded.opset_imports)
     assert sum("Conv" in str(group) for group in found.groups) == 1
+
+
+def test_quantizing_again_alike_is_expected_to_cost_nothing():
+    body = """other = Max(z, z) a = DequantizeLinear(x, s, z)
+        t = Transpose<perm = [0, 1, 3, 2]>(a) q = QuantizeLinear(t, s, {})
+        b = DequantizeLinear(q, s, z) y = QuantizeLinear(b, s, z)"""
+    flops = []
+    for zero in ("z", "other"):
+        loaded = quantized(body.format(zero), "uint8[1, 64, 16, 16] y")
+        group = group_of(list(loaded.graph)[1:], loaded.opset_imports)
+        flops.append(estimate(group).flops)
+    assert flops[0] < flops[1]
 
 
 def test_a_dequantization_goes_with_the_region_that_reads_it():
