@@ -36,6 +36,9 @@ KERNEL_FACTOR = 1.15  # what the loops of a kernel take longer than these cycles
 TURN_CYCLES = 0.3  # of copying an element that lanes stride through
 NEAR_BYTES = 16 << 10  # a right matrix that takes more comes from the second-level cache
 FAR_FACTOR = 1.25
+BLOCK = 8  # channels and filters of a group that ONNX Runtime's blocked kernels can take
+WINDOW_CYCLES = 0.65  # of writing out an element of a window
+SLIDING_FACTOR = 1.6  # reading windows that begin anywhere, and padding the image
 MOST_BYTES = 1 << 19  # of a right matrix that a kernel reads again and again
 
 
@@ -50,6 +53,8 @@ class Product:
         depth: Columns of the left matrices, rows of the right ones.
         fixed: The right matrices are constants.
         turned: The right matrices lie transposed in memory.
+        line: Columns that are neighbours in the image whose windows the right matrices are,
+            which ONNX Runtime writes out; 0 for other products.
     """
 
     batches: int
@@ -58,6 +63,7 @@ class Product:
     depth: int
     fixed: bool = False
     turned: bool = False
+    line: int = 0
 
 
 def product_of(node: ir.Node) -> Product | None:
@@ -65,6 +71,8 @@ def product_of(node: ir.Node) -> Product | None:
 
     ``None`` where it is not known, and for small ones, which join a region in any case.
     """
+    if node.op_type == "Conv":
+        return _in_groups(node)
     if node.op_type not in ("MatMul", "Gemm") or node.outputs[0].dtype is not ir.DataType.FLOAT:
         return None
     shapes = [_static(v) for v in (*node.inputs[:2], node.outputs[0])]
@@ -83,6 +91,26 @@ def product_of(node: ir.Node) -> Product | None:
     if math.prod(right[:-2]) == 1:  # one right matrix: the batch is so many rows more
         batches, rows = 1, batches * rows
     return _large(Product(batches, rows, columns, depth, fixed, turned))
+
+
+def _in_groups(node: ir.Node) -> Product | None:
+    """A convolution of images in groups too small for ONNX Runtime's blocked kernels."""
+    shapes = [_static(v) for v in (*node.inputs[:2], node.outputs[0])]
+    data, filters, made = shapes
+    if data is None or filters is None or made is None or len(made) != 4:
+        return None
+    assert node.inputs[1] is not None, "it has a shape"
+    groups = node.attributes.get_int("group", 1) or 1
+    each = filters[0] // groups
+    is_plain = node.outputs[0].dtype is ir.DataType.FLOAT and is_fixed(node.inputs[1])
+    steps = set(node.attributes.get_ints("strides", (1,)) or ())
+    small = 1 < filters[1] < BLOCK and 1 < each < BLOCK
+    if groups == 1 or not small or not is_plain or steps != {1}:
+        return None
+    depth = math.prod(filters[1:])
+    return _large(
+        Product(made[0] * groups, each, made[2] * made[3], depth, fixed=True, line=made[3])
+    )
 
 
 def _large(p: Product) -> Product | None:
@@ -110,6 +138,8 @@ def native_us(product: Product, machine: Machine = MACHINE) -> float:
     width = _padded(product.columns)
     vectors = product.rows * width / LANES
     cycles = vectors * (product.depth * NATIVE_STEP + STORE_CYCLES) + MATRIX_CYCLES
+    if product.line:
+        cycles += product.depth * product.columns * WINDOW_CYCLES
     if not product.fixed:
         cycles += product.depth * width * PACK_CYCLES
     moved = 4 * product.batches * product.rows * (product.depth + product.columns)
@@ -125,6 +155,9 @@ def kernel_us(product: Product, machine: Machine = MACHINE) -> float:
 def kernel_cycles(product: Product) -> float:
     """Cycles that the product takes inside a fused kernel."""
     p = product
+    if p.line:
+        row = Product(1, p.rows, p.line, p.depth)
+        return p.batches * p.columns // p.line * _cycles(row) * SLIDING_FACTOR
     ways = [_cycles(p)]
     if p.columns < LANES:  # lanes along the rows, of which a panel is copied
         ways.append(_cycles(replace(p, rows=p.columns, columns=p.rows, turned=True)))
@@ -133,7 +166,7 @@ def kernel_cycles(product: Product) -> float:
 
 def may_gain(product: Product) -> bool:
     """Whether a kernel could be as fast at all: what it reads again stays in a cache."""
-    return 4 * product.depth * product.columns <= MOST_BYTES
+    return 4 * product.depth * (product.line or product.columns) <= MOST_BYTES
 
 
 def _padded(columns: int) -> int:

@@ -14,10 +14,12 @@ from tcfuse.mapping.blocking import block_reductions
 from tcfuse.mapping.chains import chained
 from tcfuse.mapping.contraction import contractions
 from tcfuse.mapping.contraction_nest import place_contractions
+from tcfuse.mapping.groups import with_groups
 from tcfuse.mapping.lanes import choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.packing import Nest, with_copies
+from tcfuse.mapping.padding import with_padding
 from tcfuse.mapping.reread import with_rows
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.mapping.tables import with_tables
@@ -71,7 +73,10 @@ def plan_kernel(checked: CheckedDef, facts: Sequence[str], options: MappingOptio
         facts: Conditions on its sizes that hold, as isl text.
         options: The knobs.
     """
-    plan = _planned(with_accumulators(with_rows(with_tables(checked))), facts, options)
+    grouped = with_groups(checked)
+    padded = with_padding(grouped) if options.reassociate else grouped
+    checked = with_accumulators(with_rows(with_tables(padded)))
+    plan = _planned(checked, facts, options)
     if spilled := plan.spilled():
         plan = _planned(with_registers(plan.checked, spilled), facts, options)
     return plan

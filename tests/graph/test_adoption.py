@@ -1,5 +1,7 @@
 """Contractions that leave ONNX Runtime's kernels, and those that stay with a reason."""
 
+import math
+
 import onnx
 import pytest
 
@@ -94,3 +96,24 @@ def test_a_batch_of_small_products_is_faster_in_a_kernel_and_a_large_product_is_
     small, large = Product(64, 16, 16, 16), Product(1, 512, 256, 256, fixed=True)
     assert kernel_us(small) < 0.6 * native_us(small)
     assert kernel_us(large) > native_us(large)
+
+
+def convolution(channels, filters, groups, attributes=""):
+    shape = (filters, channels // groups, 3, 3)
+    ones = ", ".join(["1.0"] * math.prod(shape))
+    weights = f"<float{list(shape)} w = {{{ones}}}>"
+    text = (
+        f'<ir_version: 8, opset_import: ["" : 17]> g (float[1, {channels}, 28, 28] x) => '
+        f"(float[A, B, C, D] y) {weights} "
+        f"{{ c = Conv<group = {groups}, pads = [1, 1, 1, 1]{attributes}>(x, w) y = Relu(c) }}"
+    )
+    loaded = load_model(onnx.parser.parse_model(text))
+    return fuse(loaded.graph, loaded.opset_imports, conservative=False)
+
+
+def test_convolutions_in_small_groups_are_taken_and_others_stay():
+    assert [str(g) for g in convolution(32, 32, 8).groups] == ["Conv Relu"]
+    assert not convolution(32, 32, 1).groups
+    assert not convolution(32, 32, 32).groups
+    assert not convolution(32, 32, 4).groups
+    assert not convolution(32, 32, 8, ", strides = [2, 2]").groups

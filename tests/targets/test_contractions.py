@@ -51,6 +51,14 @@ ATTENTION = """def f({t}({B}, {N}, {K}) Q, {t}({B}, {M}, {K}) K, {t}({B}, {M}, {
   P(b, i, j) = E(b, i, j) + Z(b, i)
   O(b, i, d) +=! P(b, i, j) * V(b, j, d)
 }}"""
+GROUPED = """
+def f({t}(2, 8, {M}, {N}) X, {t}(12, 2, 3, 3) W, {t}(12) B) -> ({t}(2, 12, {M}, {N}) O) {{
+  T(n, f, h, w) +=! h + y - 1 >= 0 && h + y - 1 < {M} && w + x - 1 >= 0 && w + x - 1 < {N}
+    ? X(n, f / 3 * 2 + c, h + y - 1, w + x - 1) * W(f, c, y, x) : 0
+    where n in 0:2, f in 0:12, h in 0:{M}, w in 0:{N}, c in 0:2, y in 0:3, x in 0:3
+  O(n, f, h, w) = T(n, f, h, w) + B(f)
+    where n in 0:2, f in 0:12, h in 0:{M}, w in 0:{N}
+}}"""
 PACKED = {"M": 24, "K": 300, "N": 70}
 
 
@@ -79,6 +87,10 @@ def cases() -> Iterator[Case]:
     for m, k, n in ((26, 72, 26), (3, 5, 31), (9, 40, 33), (50, 15, 17)):
         yield Case(TRANSPOSED.format(t="float", M=m, K=k, N=n), ({},))
         yield Case(TRANSPOSED.format(t="int8", M=m, K=k, N=n), ({},))
+    for m, n in ((14, 20), (7, 7), (3, 56), (1, 1)):
+        yield Case(GROUPED.format(t="float", M=m, N=n), ({},))
+    yield Case(GROUPED.format(t="int32", M=5, N=9), ({},))
+    yield Case(GROUPED.format(t="float16", M=5, N=33), ({},))
     images = [{"K": 3, "M": 5, "N": 29, "F": 5}, {"K": 8, "M": 7, "N": 7, "F": 32}]
     images += [{"K": 2, "M": 4, "N": 13, "F": 1}]
     for image in images:
