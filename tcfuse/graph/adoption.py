@@ -23,6 +23,9 @@ MOST_SLOWER = 1.25
 LEAST_GAIN = 0.1
 """Of the contractions' own time, what their region must be expected to gain."""
 
+IN_PLACE = frozenset({Kind.ELEMENTWISE, Kind.MOVEMENT, Kind.VIEW})
+"""Operators whose element is computed where it is read."""
+
 Regions = Callable[[Collection[ir.Node]], list[list[ir.Node]]]
 Gain = Callable[[Sequence[ir.Node]], float]
 
@@ -35,6 +38,32 @@ def is_candidate(node: ir.Node, opsets: Mapping[str, int], machine: Machine) -> 
     if product is None or not may_gain(product):
         return False
     return kernel_us(product, machine) <= MOST_SLOWER * native_us(product, machine)
+
+
+def reads_pieces(
+    node: ir.Node, members: Collection[ir.Node], opsets: Mapping[str, int]
+) -> bool:
+    """Whether an operand would be chosen among joined or gathered pieces, read by read.
+
+    A contraction reads each element of its operands many times, and asks each time which piece
+    it is in.
+    """
+    stack = [value.producer() for value in node.inputs if value is not None]
+    seen: set[ir.Node] = set()
+    while stack:
+        maker = stack.pop()
+        if maker is None or maker in seen or maker not in members:
+            continue
+        seen.add(maker)
+        if maker.op_type in PIECES:
+            return True
+        if definition_of(maker, opsets).kind in IN_PLACE:
+            stack += [value.producer() for value in maker.inputs if value is not None]
+    return False
+
+
+PIECES = frozenset({"Concat", "Gather", "GatherElements", "GatherND", "ScatterND"})
+"""Operators whose result lies in pieces elsewhere."""
 
 
 def adopted(

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 import onnx_ir as ir
 
-from tcfuse.graph.adoption import adopted, is_candidate
+from tcfuse.graph.adoption import adopted, is_candidate, reads_pieces
 from tcfuse.graph.boundary import group_of, halves, split
 from tcfuse.graph.cuts import cut_joined, cut_shared
 from tcfuse.graph.handover import hand_over
@@ -68,6 +68,9 @@ def fuse(
         return pruner, pruner.prune(regions)
 
     members = {node for node in order if node not in reasons}
+    for node in [node for node in waiting if reads_pieces(node, members, opsets)]:
+        waiting.remove(node)
+        reasons[node] = f"{node.op_type} would read pieces that its region joins or gathers"
     joined, left = adopted(
         waiting,
         members,

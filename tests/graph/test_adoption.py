@@ -117,3 +117,24 @@ def test_convolutions_in_small_groups_are_taken_and_others_stay():
     assert not convolution(32, 32, 32).groups
     assert not convolution(32, 32, 4).groups
     assert not convolution(32, 32, 8, ", strides = [2, 2]").groups
+
+
+@pytest.mark.parametrize(
+    "pieces", ["Concat<axis = 1>(u, v)", "Gather<axis = 1>(w, i)"], ids=["joined", "gathered"]
+)
+def test_a_product_of_pieces_was_slower_than_the_pieces_gained(pieces):
+    body = f"""
+        u = ReduceSum<keepdims = 0>(a, two) v = Relu(b) j = {pieces}
+        t = Transpose<perm = [0, 2, 1]>(j) y = MatMul(j, t)
+    """
+    inputs = (
+        "float[128, 9, 20, 64] a, float[128, 18, 64] b, float[128, 99, 64] w, int64[27] i, "
+        "int64[1] two"
+    )
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g ({inputs.removesuffix(", int64[1] two")}) => (float[128, 27, 27] y)
+        <int64[1] two = {{2}}> {{{body}}}"""
+    loaded = load_model(onnx.parser.parse_model(text))
+    found = fuse(loaded.graph, loaded.opset_imports)
+    reasons = {r.node.op_type: r.reason for r in found.rejections}
+    assert reasons["MatMul"] == "MatMul would read pieces that its region joins or gathers"
