@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from statistics import median  # NumPy's brings its masked arrays along: 0.03 s
 
 import numpy as np
 import onnx_ir as ir
@@ -75,8 +76,8 @@ def accuracy(
     guessed, seen = np.log(np.array(both)).T
     off = guessed - seen
     return Accuracy(
-        ratio=float(np.exp(np.median(off))),
-        factor=float(np.exp(np.median(np.abs(off)))),
+        ratio=float(np.exp(median(off))),
+        factor=float(np.exp(median(np.abs(off)))),
         rank=_rank_correlation(guessed, seen),
         count=len(both),
     )

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import onnx_ir as ir
 
+from tcfuse.digests import keep_digest, known_digest
 from tcfuse.errors import InputError
 from tcfuse.graph.load import read_model
 from tcfuse.ort.inference import save_aside
 from tcfuse.ort.manifest import Report, library_path, manifest_path, portable_path, sha256
 from tcfuse.ort.writer import digest_if_same, write_model
 from tcfuse.profile import timed
+from tcfuse.store import Store
 
 if TYPE_CHECKING:
     import onnx
@@ -61,7 +63,8 @@ class Result:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcfuse-") as folder:
-                files = self._written(target, Path(folder))
+                digests: dict[Path, str] = {}
+                files = self._written(target, Path(folder), digests)
                 for file in files:
                     file.replace(target.parent / file.name)
                 if self.portable is None:
@@ -70,14 +73,23 @@ class Result:
             raise InputError(
                 f"{target}: cannot be written: {error.strerror or error}"
             ) from None
+        for model, digest in digests.items():
+            keep_digest(Store.default(), model, digest)
         return target
 
-    def _written(self, target: Path, folder: Path) -> list[Path]:
-        """Fill ``folder`` with every file; those in it in the order in which they appear."""
-        beside = portable_path(target)
-        before = [] if self.portable is None else self.portable._written(beside, folder)
+    def _written(self, target: Path, folder: Path, digests: dict[Path, str]) -> list[Path]:
+        """Fill ``folder`` with every file; those in it in the order in which they appear.
+
+        Args:
+            target: Where the model will be.
+            folder: Where files are until all are complete.
+            digests: Where the SHA-256 of each model is put, by where it will be.
+        """
+        before = []
+        if self.portable is not None:
+            before = self.portable._written(portable_path(target), folder, digests)
         model, library = folder / target.name, folder / library_path(target).name
-        digest = self._write_model(model, target)
+        digest = digests[target] = self._write_model(model, target)
         if self.library is not None:
             shutil.copyfile(self.library, library)
             library.chmod(0o755)
@@ -96,7 +108,7 @@ class Result:
         """Write the model to ``path`` as it must look at ``target``; its digest.
 
         Where ``target`` is that model already, nothing is written: a build that is repeated
-        need not write its weights again.
+        need not write its weights again, nor hash them while nobody has touched them.
         """
         tensors = [v.const_value for v in self.model.graph.initializers.values()]
         external = [t for t in tensors if isinstance(t, ir.ExternalTensor)]
@@ -109,7 +121,8 @@ class Result:
         elif self.library is None and self.source is not None and not self.report.block:
             shutil.copyfile(self.source, path)  # byte for byte
         else:
-            same = digest_if_same(self.model, target)
+            known = known_digest(Store.default(), target)
+            same = digest_if_same(self.model, target, known)
             return write_model(self.model, path) if same is None else same
         return sha256([("model", path)])["model"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
 import re
@@ -23,6 +24,7 @@ from tcfuse.ort.arrays import run
 from tcfuse.ort.inference import open_session
 from tcfuse.ort.manifest import read_manifest
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
+from tcfuse.ort.writer import digest_if_same
 from tcfuse.pipeline import explain, optimize
 from tcfuse.tc import compose
 
@@ -236,6 +238,25 @@ class TestSave:
         result.save(target)
         assert target.stat().st_size == first.st_size
         assert read_manifest(target) == manifest
+
+    def test_a_model_that_nobody_has_touched_is_not_hashed_again(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        known: list[str | None] = []
+
+        def spied(model: ir.Model, path: Path, digest: str | None) -> str | None:
+            known.append(digest)
+            return digest_if_same(model, path, digest)
+
+        monkeypatch.setattr("tcfuse.result.digest_if_same", spied)
+        result, target = optimize(model("gelu"), gate=False), tmp_path / "out.onnx"
+        digest = hashlib.sha256(result.save(target).read_bytes()).hexdigest()
+        result.save(target)
+        os.utime(target, ns=(0, 0))
+        for _ in range(2):
+            result.save(target)
+        assert known == [None, digest, None, digest]
+        assert read_manifest(target).sha256["model"] == digest
 
     def test_writes_model_library_and_manifest(self, tmp_path: Path):
         result = optimize(model("gelu"), gate=False)
