@@ -64,6 +64,23 @@ def test_help_is_instant_and_loads_nothing_heavy():
     assert best < 1.0  # 0.2 on a quiet machine
 
 
+def test_a_repeated_run_loads_nothing_that_only_compiling_needs(source: Path, tmp_path: Path):
+    target = tmp_path / "out.onnx"
+    code = (
+        f"import sys; from tcfuse.cli import main; main(['optimize', {str(source)!r}, "
+        f"'-o', {str(target)!r}, '--no-gate']); print(*sys.modules, sep='\\n', file=sys.stderr)"
+    )
+    heavy = {"islpy", "networkx", "scipy", "onnx.reference", "numpy.random", "numpy.ma"}
+    loaded: set[str] = set()
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        )
+        loaded = set(done.stderr.split())
+    assert "tcfuse.pipeline" in loaded
+    assert not heavy & loaded
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(tcfuse: Callable[..., tuple[int, str, str]], command: str):
     status, out, _ = tcfuse(command, "--help")
