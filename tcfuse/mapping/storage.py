@@ -22,7 +22,7 @@ from tcfuse.poly import isl
 from tcfuse.poly.cells import Cells
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.sharing import SharedLoop, in_one_phase, shared_loops, touched
+from tcfuse.poly.sharing import SharedLoop, in_one_phase, shared_loops, touched_elements
 from tcfuse.poly.transforms import joined
 from tcfuse.poly.tree import Domain
 
@@ -84,10 +84,15 @@ def place_temporaries(
             tensor = access.get_tuple_name(isl.dim_type.out)[2:]
             if tensor not in given:
                 users.setdefault(tensor, []).append(access.get_tuple_name(isl.dim_type.in_))
+    elements = touched_elements(scop)
     return {
         tensor: _whole(scop, tensor)
         if tensor in whole
-        else _place(scop, dependences, tree, tensor, tuple(dict.fromkeys(names)), depth)
+        else _place(
+            *(scop, dependences, tree, tensor, elements[tensor]),
+            tuple(dict.fromkeys(names)),
+            depth,
+        )
         for tensor, names in users.items()
     }
 
@@ -101,12 +106,14 @@ def _place(
     dependences: Dependences,
     tree: Domain,
     tensor: str,
+    elements: isl.UnionMap,
     users: Sequence[str],
     depth: int,
 ) -> Buffer:
+    rank = scop.checked.tensors[tensor].rank
     loops = shared_loops(tree.child, users)
     pairs = among(dependences.all, isl.part_of(scop.domain, users))
-    pairs = _through(scop, pairs, tensor)
+    pairs = _through(pairs, elements)
     prefix: list[SharedLoop] = []
     for loop in loops[:depth]:
         if not carries_nothing(inside(pairs, [p.row for p in prefix]), loop.row):
@@ -116,39 +123,43 @@ def _place(
     private = any(threads[: len(prefix)]) or not any(threads)
     if not private or not in_one_phase(tree.child, users):
         return _whole(scop, tensor)
-    kept = _kept(scop, prefix, tensor)
+    kept = _kept(prefix, elements, rank)
     if kept and any(
         BLOCKED in loop.marks for loop in prefix
     ):  # only registers are had for each row
         prefix = list(takewhile(lambda loop: BLOCKED not in loop.marks, prefix))
-        kept = _kept(scop, prefix, tensor)
+        kept = _kept(prefix, elements, rank)
     memory = Memory.ROW if kept else Memory.REGISTER
     return Buffer(tensor, memory, kept, any(LANES in loop.marks for loop in prefix))
 
 
-def _through(scop: Scop, pairs: isl.UnionMap, tensor: str) -> isl.UnionMap:
-    """The pairs that meet in an element of ``tensor``."""
-    elements = touched(scop, tensor)
+def _through(pairs: isl.UnionMap, elements: isl.UnionMap) -> isl.UnionMap:
+    """The pairs that meet in one of the elements that instances touch."""
     return pairs.intersect(elements.apply_range(elements.reverse()))
 
 
-def _kept(scop: Scop, prefix: Sequence[SharedLoop], tensor: str) -> tuple[int, ...]:
-    """The dimensions of ``tensor`` that an iteration of ``prefix`` does not determine."""
-    rank = scop.checked.tensors[tensor].rank
-    return tuple(d for d in range(rank) if not _determined(scop, prefix, tensor, d))
+def _kept(prefix: Sequence[SharedLoop], elements: isl.UnionMap, rank: int) -> tuple[int, ...]:
+    """The dimensions of a tensor that an iteration of ``prefix`` does not determine.
+
+    Args:
+        prefix: Loops.
+        elements: Which instance touches which elements of the tensor.
+        rank: Its number of dimensions.
+    """
+    return tuple(d for d in range(rank) if not _determined(prefix, elements, d))
 
 
-def _determined(scop: Scop, prefix: Sequence[SharedLoop], tensor: str, dimension: int) -> bool:
+def _determined(prefix: Sequence[SharedLoop], elements: isl.UnionMap, dimension: int) -> bool:
     """Whether an iteration of ``prefix`` touches one index only along ``dimension``."""
     combined: isl.UnionMap | None = None
-    for access in isl.maps_of(touched(scop, tensor)):
+    for access in isl.maps_of(elements):
         rank = access.dim(isl.dim_type.out)
         narrow = access.project_out(isl.dim_type.out, dimension + 1, rank - dimension - 1)
         narrow = narrow.project_out(isl.dim_type.out, 0, dimension)
         narrow = narrow.set_tuple_name(isl.dim_type.out, "index")
         piece = isl.UnionMap.from_map(narrow)
         combined = piece if combined is None else combined.union(piece)
-    assert combined is not None, f"{tensor} is never touched"
+    assert combined is not None, "the tensor is never touched"
     if not prefix:
         return all(m.range().is_singleton() for m in isl.maps_of(combined))
     loops = joined([loop.row for loop in prefix])

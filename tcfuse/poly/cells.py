@@ -17,7 +17,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.sharing import in_one_phase, shared_loops, touched
+from tcfuse.poly.sharing import in_one_phase, shared_loops, touched_elements
 from tcfuse.poly.transforms import joined
 from tcfuse.poly.tree import Domain
 
@@ -49,15 +49,19 @@ def check_cells(
     Raises:
         UnsupportedError: Two live values could share a cell, or threads a value.
     """
+    elements = touched_elements(scop)
     for tensor, storage in cells.items():
-        _check(scop, dependences, tree, tensor, storage)
+        _check(elements[tensor], dependences, tree, tensor, storage)
     return len(cells)
 
 
 def _check(
-    scop: Scop, dependences: Dependences, tree: Domain, tensor: str, storage: Cells
+    elements: isl.UnionMap,
+    dependences: Dependences,
+    tree: Domain,
+    tensor: str,
+    storage: Cells,
 ) -> None:
-    elements = touched(scop, tensor)
     users = {m.get_tuple_name(isl.dim_type.in_) for m in isl.maps_of(elements)}
     # false dependences too: whoever overwrites an element must find it in the same place
     pairs = dependences.all.intersect(elements.apply_range(elements.reverse()))

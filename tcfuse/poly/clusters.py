@@ -10,6 +10,7 @@ Source: "The Next 700 Accelerated Layers", section 4.3 (fusion strategies).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 
@@ -73,7 +74,6 @@ def find_clusters(
 class _Clustering:
     def __init__(self, scop: Scop, dependences: Dependences, fusion: str, limit: int) -> None:
         self.scop = scop
-        self.ordered = dependences.all
         self.fusion = fusion
         self.limit = limit
         self.exhausted = False
@@ -82,6 +82,13 @@ class _Clustering:
             s.name: subscripts_of(s) for s in scop.statements
         }
         self.depends = dependences.pairs
+        self.touching: defaultdict[str, list[tuple[frozenset[str], isl.Map]]] = defaultdict(
+            list
+        )
+        for pair in isl.maps_of(dependences.all):
+            ends = frozenset(map(pair.get_tuple_name, (isl.dim_type.in_, isl.dim_type.out)))
+            for name in ends:
+                self.touching[name].append((ends, pair))
 
     def run(self) -> list[Cluster]:
         clusters: list[Cluster] = []
@@ -135,7 +142,7 @@ class _Clustering:
         names = tuple(s.name for s in item)
         rows: list[Row] = [{s.name: i for s in item} for i in _free(item[-1])]
         if self.bound.intersection(names):
-            rows = self._coincident(names, rows)
+            rows = self._coincident(names, names, rows)
         return Cluster(names, tuple(rows))
 
     def _needs(self, own: Cluster, before: Cluster) -> bool:
@@ -168,6 +175,8 @@ class _Clustering:
         """Whether one reads what the other has to finish first."""
         statements = [self.scop.statement(n) for n in (*cluster.statements, *own.statements)]
         written = {s.comprehension.tensor for s in statements} & self.scop.checked.whole
+        if not written:
+            return False
         return any(a.tensor in written for s in statements for a in accesses(s))
 
     def _rides(self, own: Cluster, merged: Cluster) -> bool:
@@ -185,17 +194,27 @@ class _Clustering:
             for row, iterator in zip(cluster.rows, chosen, strict=True)
             if iterator is not None
         ]
-        return Cluster(names, tuple(self._coincident(names, rows)))
+        return Cluster(names, tuple(self._coincident(own.statements, names, rows)))
 
-    def _coincident(self, names: Seq[str], rows: Seq[Row]) -> list[Row]:
-        """The rows that carry no dependence among ``names``."""
-        domain = isl.part_of(self.scop.domain, names)
-        pairs = self.ordered.intersect_domain(domain).intersect_range(domain)
+    def _coincident(self, added: Seq[str], names: Seq[str], rows: Seq[Row]) -> list[Row]:
+        """The rows that carry no dependence of ``added``, among ``names``, on any of these.
+
+        The rows of a cluster carry none among its statements already.
+        """
+        pairs = isl.union_map(self.scop.context, "{ }")
+        involved: set[str] = set()
+        for name in added:
+            for ends, pair in self.touching.get(name, ()):
+                if ends.issubset(names):
+                    pairs = pairs.union(isl.UnionMap.from_map(pair))
+                    involved |= ends
+        pairs = pairs.intersect_domain(self.scop.domain).intersect_range(self.scop.domain)
         kept: list[Row] = []
         for row in rows:
             try:
                 with isl.limited(self.scop.context, self.limit):
-                    inside = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, [row]))
+                    own = {name: row[name] for name in row if name in involved}
+                    inside = pairs.eq_at_multi_union_pw_aff(as_schedule(self.scop, [own]))
                     if pairs.subtract(inside).is_empty():
                         kept.append(row)
             except isl.OperationLimit:

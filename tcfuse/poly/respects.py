@@ -19,7 +19,7 @@ from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
-from tcfuse.poly.transforms import UNROLL, between, reversed_by
+from tcfuse.poly.transforms import UNROLL, between, leads_back, reversed_by
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
 
 SILENT = (UNROLL, "separate")  # marks that change the code and not the order
@@ -142,10 +142,8 @@ class _Walk:
             if times[name] != 1:
                 often = "never" if not times[name] else f"{times[name]} times"
                 raise UnsupportedError(f"the schedule runs {name} {often}")
-        for number, later in enumerate(filters):
-            for earlier in filters[:number]:
-                if not between(pairs.all, later, earlier).is_empty():
-                    raise UnsupportedError("the schedule would reverse a dependence")
+        if leads_back(pairs.all, filters):
+            raise UnsupportedError("the schedule would reverse a dependence")
         return sum(
             self.visit(f.child, f.statements, pairs.between(f, f), frozenset()) for f in filters
         )

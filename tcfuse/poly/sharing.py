@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tcfuse.poly import isl
@@ -24,14 +25,16 @@ class SharedLoop:
     marks: frozenset[str]
 
 
-def touched(scop: Scop, tensor: str) -> isl.UnionMap:
-    """Every instance that touches ``tensor`` with the elements it touches."""
-    total = isl.union_map(scop.context, "{ }")
+def touched_elements(scop: Scop) -> Mapping[str, isl.UnionMap]:
+    """For each tensor, every instance that touches it with the elements it touches."""
+    found: defaultdict[str, isl.UnionMap] = defaultdict(
+        lambda: isl.union_map(scop.context, "{ }")
+    )
     for union in (scop.reads, scop.writes):
         for access in isl.maps_of(union.intersect_domain(scop.domain)):
-            if access.get_tuple_name(isl.dim_type.out) == f"T_{tensor}":
-                total = total.union(isl.UnionMap.from_map(access))
-    return total
+            tensor = access.get_tuple_name(isl.dim_type.out).removeprefix("T_")
+            found[tensor] = found[tensor].union(isl.UnionMap.from_map(access))
+    return found
 
 
 def shared_loops(

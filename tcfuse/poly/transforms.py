@@ -11,6 +11,7 @@ Verdoolaege, Guelton, Grosser, Cohen, "Schedule Trees", IMPACT 2014.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from collections.abc import Sequence as Seq
 from dataclasses import replace
 
@@ -213,10 +214,8 @@ def distribute(band: Band, pairs: isl.UnionMap) -> Sequence:
     if not isinstance(band.child, Sequence):
         raise IllegalTransformError("cannot distribute a band over what is not a sequence")
     parts = band.child.filters
-    for number, later in enumerate(parts):
-        for earlier in parts[:number]:
-            if not between(pairs, later, earlier).is_empty():
-                raise IllegalTransformError("the loop carries a dependence to an earlier part")
+    if leads_back(pairs, parts):
+        raise IllegalTransformError("the loop carries a dependence to an earlier part")
     return Sequence(tuple(replace(f, child=_restricted(band, f)) for f in parts))
 
 
@@ -292,6 +291,17 @@ def between(pairs: isl.UnionMap, source: Filter, sink: Filter) -> isl.UnionMap:
         if a in source.statements and b in sink.statements:
             total = total.union(isl.UnionMap.from_map(pair))
     return total
+
+
+def leads_back(pairs: isl.UnionMap, parts: Collection[Filter]) -> bool:
+    """Whether some pair leads from a part of a sequence to an earlier one."""
+    place = {name: k for k, part in enumerate(parts) for name in part.statements}
+    for pair in isl.maps_of(pairs):
+        start = place.get(pair.get_tuple_name(isl.dim_type.in_), -1)
+        end = place.get(pair.get_tuple_name(isl.dim_type.out), start)
+        if start > end and not pair.is_empty():
+            return True
+    return False
 
 
 def reversed_by(pairs: isl.UnionMap, schedule: isl.MultiUnionPwAff) -> isl.UnionMap:
