@@ -19,6 +19,7 @@ class Loop:
         spread: The threads that run the lanes of the loop inside may share them as well.
         block: Iterations that run side by side in registers, in blocks of these sizes; the
             first is the usual one, the others are for the rest.  Empty: one after the other.
+        most: Iterations that a part of a loop has at most; its bounds do not say.
     """
 
     iterator: str
@@ -29,6 +30,12 @@ class Loop:
     parallel: bool = False
     spread: bool = False
     block: tuple[int, ...] = ()
+    most: int | None = None
+
+    @property
+    def longest(self) -> int | None:
+        """Iterations it has at most, where that is known."""
+        return self.most if self.most is not None else (self.high - self.low).number
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,12 @@ TCF_INLINE void turn(vec<T, L>* columns, vec<T, L>* rows) {
     for (int i = 0; i < L; i++) rows[i] = columns[i];
   }
 }
-constexpr int square_of(int lanes) { return lanes < TCF_LANES ? lanes : TCF_LANES; }
+// Squares of a loop of few iterations are smaller than a register.
+constexpr int square_of(int lanes, int64_t iterations = 1 << 20) {
+  int side = lanes < TCF_LANES ? lanes : TCF_LANES;
+  while (side > 4 && side > iterations) side /= 2;
+  return side;
+}
 // The first Q columns of n rows, at least one; lanes beyond them repeat the last row.
 template <int Q, int L, class T>
 TCF_INLINE void load_columns(vec<T, L>* columns, const T* p, int64_t stride, int64_t n = L) {

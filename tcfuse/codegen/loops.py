@@ -111,7 +111,8 @@ class LoopWriter:
             return None
         i, width, start = loop.iterator, lane.width, self.names.fresh("start")
         side = self.names.fresh("Q")
-        lines.add(f"constexpr int {side} = tcf::square_of({width});")
+        most = "" if loop.longest is None else f", {loop.longest}"
+        lines.add(f"constexpr int {side} = tcf::square_of({width}{most});")
         lines.add(f"int64_t {start} = {loop.low};")
         again = self.bodies.copies_only(loop.body)  # the last square may overlap the one before
         with lines.braces(f"if ({start} + {side} <= {loop.high})"):
@@ -212,7 +213,7 @@ class LoopWriter:
                 few = f"{meet} && {end} - {left} > {MOST_LANES}"
                 lines.add(f"{right} = {few} ? {left} + {MOST_LANES} : {end};")
                 bounds = [Polynomial.factor(name) for name in (low, high, left, right)]
-                body = replace(inner, low=bounds[2], high=bounds[3])
+                body = replace(inner, low=bounds[2], high=bounds[3], most=inner.longest)
                 part = replace(loop, low=bounds[0], high=bounds[1], body=(body,))
                 self._lanes(part, lines, whole, shortest)
 

@@ -7,7 +7,7 @@ when only updates of reductions are (each lane then keeps a partial result).  Am
 choices the one with the fewest vector operations wins; an access that is neither contiguous nor
 the same for all lanes costs ``STRIDED`` a lane, twice that when it writes.  What is computed
 and used up inside the loop each lane keeps for itself, side by side with its neighbours', and
-reads that are contiguous along a loop inside are turned in registers (``codegen``).
+accesses that are contiguous along a loop inside are turned in registers (``codegen``).
 
 Source: "The Next 700 Accelerated Layers", section 4.4 (mapping to threads), with lanes in place
 of threads.
@@ -16,22 +16,23 @@ of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
-from tcfuse.mapping.access import Touch, touches
+from tcfuse.mapping.access import touches
 from tcfuse.mapping.legality import among, carries_nothing, inside
+from tcfuse.mapping.squares import NONE, WIDTH, Squares, contiguous_member, is_flat, only_set
 from tcfuse.poly import isl
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of
-from tcfuse.poly.scop import Scop, Statement
+from tcfuse.poly.scop import Scop
 from tcfuse.poly.transforms import member, without
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree, below
-from tcfuse.poly.volume import domain_volume, extent, fixed_extent
+from tcfuse.poly.volume import domain_volume, extent
 from tcfuse.tc.ast import walk
 
-WIDTH = 8  # lanes the choice is made for; the count itself is chosen with the instruction set
 STRIDED = 1.5  # a strided access costs this much a lane; contiguous or uniform, one for all
 TURNED = 0.4  # the same for reads of which whole squares are turned in registers
-SQUARE = 16  # lanes of the widest vectors, which a loop must fill to be read in squares
+CLOSED = 0.5  # and for writes, which wait until their square is full
 FOLD = 10  # the lanes of a partial result combined into one
 OUTER = 1.25  # lanes across an outer loop use part of each cache line a row at a time
 LANES = "lanes"
@@ -89,15 +90,26 @@ class _Mapper:
         nested = not isinstance(band.child, Leaf)
         looks_inside = nested and self.vectors
         own = self._own(statements) if self.vectors else frozenset()
+        once = only_set(self.scop, self.users, statements) if self.vectors else frozenset()
+        turned = self._turned(band, position, statements) if self.vectors else None
         for name in statements:
             inner = self._inner((*outer, band), name) if looks_inside else frozenset()
-            cost += self._cost(name, self._iterator(band, position, name), inner, own)
+            along = inner if turned is None else inner | {self._iterator(band, turned, name)}
+            squares = Squares(inner, along, once)
+            cost += self._cost(name, self._iterator(band, position, name), inner, own, squares)
         if nested and not self.vectors:
             cost *= OUTER
         lane = Band(member(band, position), True, (band.coincident[position],), band.child)
         rest = without(band, position)
         mapped: Tree = Mark(LANES, lane)
         return _Choice(cost, mapped if rest is None else replace(rest, child=mapped))
+
+    def _turned(self, band: Band, position: int, statements: tuple[str, ...]) -> int | None:
+        """The member that ``tiling`` will put inside lanes along another."""
+        if not (is_flat(band.child) and band.permutable and band.coincident[position]):
+            return None
+        iterator = partial(self._iterator, band)
+        return contiguous_member(self.scop, band, position, statements, iterator)
 
     def _legal(
         self, band: Band, position: int, statements: tuple[str, ...], outer: tuple[Band, ...]
@@ -123,6 +135,7 @@ class _Mapper:
         iterator: str | None,
         inner: frozenset[str] = frozenset(),
         own: frozenset[str] = frozenset(),
+        squares: Squares = NONE,
     ) -> float:
         """Vector operations of a statement with lanes along ``iterator``.
 
@@ -131,6 +144,7 @@ class _Mapper:
             iterator: Which lanes run along, if any do.
             inner: Iterators of the loops inside the lanes.
             own: Temporaries that lie lane by lane.
+            squares: What may be turned in registers.
         """
         statement = self.scop.statement(name)
         volume = domain_volume(statement)
@@ -138,16 +152,14 @@ class _Mapper:
         if iterator is None:
             return volume * work
         strided, split = 0.0, False
-        for touch in touches(self.scop, statement):
+        for touch in dict.fromkeys(touches(self.scop, statement)):  # read twice, loaded once
             stride = touch.offset.stride(iterator)
             if stride is not None and (touch.tensor in own or stride.number == 0):
                 continue
             if stride is not None and stride.number == 1:
                 split = split or any(touch.offset.mentions(i) for i in inner)
-            elif not touch.is_write and any(
-                self._is_square(touch, statement, i) for i in inner
-            ):
-                strided += TURNED
+            elif squares.turn(touch, statement, iterator):
+                strided += CLOSED if touch.is_write else TURNED
             else:
                 strided += STRIDED * (2 if touch.is_write else 1)
         length = extent(statement, iterator)
@@ -155,13 +167,6 @@ class _Mapper:
         if iterator in statement.reduction and self.vectors:
             vectors += FOLD / length
         return volume * (vectors + strided) * (OUTER if split else 1)
-
-    def _is_square(self, touch: Touch, statement: Statement, along: str) -> bool:
-        """Whether reads that lanes stride through are whole vectors along another loop."""
-        step = touch.offset.stride(along)
-        length = fixed_extent(statement, along)
-        is_whole = length is not None and length % SQUARE == 0
-        return is_whole and step is not None and step.number == 1
 
     def _inner(self, bands: tuple[Band, ...], name: str) -> frozenset[str]:
         """The iterators of a statement that loops inside all of ``bands`` run along."""

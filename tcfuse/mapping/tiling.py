@@ -13,16 +13,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcfuse.mapping.access import touches
 from tcfuse.mapping.lanes import LANES
+from tcfuse.mapping.squares import contiguous_member, is_flat
 from tcfuse.poly.rows import iterator_of
 from tcfuse.poly.scop import Scop
 from tcfuse.poly.transforms import joined, member, tile_member
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
-from tcfuse.poly.volume import extent
 
 TILE = 64  # iterations: that many cache lines of 64 bytes are an eighth of a small L1
-SHORT = 4  # lanes below which there is nothing to turn
 
 
 def tile_transposes(scop: Scop, tree: Domain) -> Domain:
@@ -37,7 +35,7 @@ def _tiled(scop: Scop, tree: Tree, statements: tuple[str, ...]) -> Tree:
             return Sequence(
                 tuple(replace(f, child=_tiled(scop, f.child, f.statements)) for f in filters)
             )
-        case Band(child=Mark(name, Band(child=Leaf()) as lane)) if name == LANES:
+        case Band(child=Mark(name, Band() as lane)) if name == LANES and is_flat(lane.child):
             return _blocked(scop, tree, lane, statements)
         case Domain() | Filter() | Mark() | Band():
             return replace(tree, child=_tiled(scop, tree.child, statements))
@@ -47,36 +45,20 @@ def _tiled(scop: Scop, tree: Tree, statements: tuple[str, ...]) -> Tree:
 
 def _blocked(scop: Scop, band: Band, lane: Band, statements: tuple[str, ...]) -> Band:
     """``band`` over ``lane`` with the contiguous loop inside, where there is one."""
-    inner = _contiguous_member(scop, band, lane, statements)
+
+    def iterator(position: int, name: str) -> str | None:
+        statement = scop.statement(name)
+        if position == band.depth:
+            return iterator_of(lane, 0, statement)
+        return iterator_of(band, position, statement)
+
+    inner = contiguous_member(scop, band, band.depth, statements, iterator)
     if inner is None or not band.permutable or not lane.coincident[0]:
         return band
-    along = Band(member(band, inner), True, (band.coincident[inner],), Leaf())
+    along = Band(member(band, inner), True, (band.coincident[inner],), lane.child)
     rows = [member(band, k) for k in range(band.depth) if k != inner]
     flags = [band.coincident[k] for k in range(band.depth) if k != inner]
     tiled = tile_member(along, 0, TILE)
     loops = joined([*rows, member(tiled, 0)])
     lanes = Mark(LANES, replace(lane, child=along))
     return Band(loops, True, (*flags, along.coincident[0]), lanes)
-
-
-def _contiguous_member(
-    scop: Scop, band: Band, lane: Band, statements: tuple[str, ...]
-) -> int | None:
-    """The member along which something the lanes stride through is contiguous."""
-    for name in statements:
-        statement = scop.statement(name)
-        across = iterator_of(lane, 0, statement)
-        if across is None or extent(statement, across) < SHORT:
-            continue
-        for touch in touches(scop, statement):
-            stride = touch.offset.stride(across)
-            if stride is None or stride.number in (0, 1):
-                continue
-            for position in range(band.depth):
-                along = iterator_of(band, position, statement)
-                if along is None:
-                    continue
-                step = touch.offset.stride(along)
-                if step is not None and step.number == 1:
-                    return position
-    return None

@@ -121,3 +121,35 @@ def test_what_each_lane_keeps_for_itself_is_no_strided_access() -> None:
         S(i) +=! T(i, j) where i in 0:672, j in 0:196
     }""")
     assert lanes(tree) == {"S0": "i", "S1": "j", "S2_init": "i", "S2": "i", "S3": "i"}
+
+
+@pytest.mark.parametrize("channels", [8, 16])
+def test_a_value_read_twice_is_loaded_once(channels: int) -> None:
+    _, _, tree = mapped(f"""def f(float(n, 16) X) -> (float({channels}, n) Y) {{
+        Y(c, i) = X(i, c) * min(max(X(i, c) + 3, 0), 6) / 6 where c in 0:{channels}, i in 0:n
+    }}""")
+    assert lanes(tree) == {"S0": "i"}
+
+
+SHUFFLE = """def f(float(4, 34, 784) X) -> (float(9, 784, 16) Y) {
+  Y(i, j, k) = X(k % 4, (16 * i + k) / 4, j) where i in 0:8, j in 0:784, k in 0:16
+  Y(i, j, k) = X(k % 4, (k + 128) / 4, j) where i in 8:9, j in 0:784, k in 0:8
+  Y(i, j, k) = 0.0 where i in 8:9, j in 0:784, k in 8:16
+}"""
+
+
+def test_lanes_read_in_order_what_squares_store() -> None:
+    """A gather of 16 channels takes longer than 16 rows of pixels, turned."""
+    _, _, tree = mapped(SHUFFLE)
+    assert lanes(tree) == dict.fromkeys(("S0", "S1", "S2"), "j")
+
+
+def test_what_the_lanes_read_again_is_stored_in_no_squares() -> None:
+    text = SHUFFLE.replace(
+        "(float(9, 784, 16) Y)", "(float(9, 784, 16) Y, float(9, 784, 16) Z)"
+    )
+    text = text.replace(
+        "\n}", "\n  Z(i, j, k) = Y(i, j, k) where i in 0:9, j in 0:784, k in 0:16\n}"
+    )
+    _, _, tree = mapped(text, fusion="max")
+    assert lanes(tree)["S0"] == "k"

@@ -46,3 +46,12 @@ def test_a_copy_in_order_is_left_alone():
     )
     _, tree = mapped(text)
     assert "floor" not in to_yaml(tree)
+
+
+def test_statements_that_stride_alike_are_turned_together():
+    text = """def f(float(16, 784) X) -> (float(784, 32) Y) {
+      Y(j, k) = X(k, j) where j in 0:784, k in 0:16
+      Y(j, k) = 0.0 where j in 0:784, k in 16:32
+    }"""
+    _, tree = mapped(text)
+    assert f"floor((k)/{TILE})" in to_yaml(tree)
