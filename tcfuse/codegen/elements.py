@@ -88,6 +88,10 @@ def stored(target: Tensor, offset: Polynomial, text: str, lane: LaneLoop) -> str
         raise UnsupportedError(f"{target.name} is written at a place that is not affine")
     at = f"{target.name} + {offset}" if offset.terms else target.name
     unit = stride.number == 1
+    if unit and target.streamed and lane.partial is None and lane.hoists:
+        lane.streamed[target.name] = offset
+        if lane.streams:
+            return f"tcf::stream<{lane.width}>({at}, {text});"
     if unit and (lane.partial is None or target.lanes):
         return f"tcf::store<{lane.width}>({at}, {text});"
     if lane.partial is None:

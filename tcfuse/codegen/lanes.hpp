@@ -47,6 +47,56 @@ TCF_INLINE void prefetch(const T* base, int64_t index) {
   for (size_t i = 0; i < L * sizeof(T); i += 64) __builtin_prefetch((const void*)(at + i));
 }
 
+// How many elements p lies into its line, and as many lanes as asked for that are lines.  Neither
+// matters to gcc, which streams nothing and whose lanes may be fewer than those of a line.
+template <class T>
+TCF_INLINE int64_t into_line(const T* p) {
+#ifdef __clang__
+  return int64_t((uintptr_t)p % 64 / sizeof(T));
+#else
+  (void)p;
+  return 0;
+#endif
+}
+template <class T>
+constexpr int line_of(int lanes) {
+#ifdef __clang__
+  if (lanes * sizeof(T) < 64) return 64 / sizeof(T);
+#endif
+  return lanes;
+}
+// Whether n elements from p on are lines and nothing else.
+template <class T>
+TCF_INLINE bool are_lines(const T* p, int64_t n) {
+  return ((uintptr_t)p | (uintptr_t)n * sizeof(T)) % 64 == 0;
+}
+// A store that passes the caches by, where p starts a line.
+template <int L, class T>
+TCF_INLINE void stream(T* p, vec<T, L> v) {
+#if TCF_LEVEL >= 3 && defined(__clang__)
+  if constexpr (L * sizeof(T) % 64 == 0) {
+    if ((uintptr_t)p % 64 == 0) {
+      typedef T line __attribute__((vector_size(64)));
+      line lines[L * sizeof(T) / 64];
+      __builtin_memcpy(lines, &v, sizeof v);
+      TCF_UNROLL
+      for (size_t i = 0; i < L * sizeof(T) / 64; i++)
+        __builtin_nontemporal_store(lines[i], (line*)p + i);
+      return;
+    }
+  }
+#endif
+  store<L>(p, v);
+}
+// Other threads see what was streamed, which no lock or atomic store takes care of.
+TCF_INLINE void streamed() {
+#ifdef __x86_64__
+  __builtin_ia32_sfence();
+#else
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 // Squares: columns of L rows that lie stride apart, for transposes in registers.  Every round
 // interleaves the first half of the vectors with the second; after log2(L) rounds, vector q holds
 // element q of every row.

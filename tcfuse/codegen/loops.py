@@ -16,6 +16,7 @@ from tcfuse.codegen.copies import Copies
 from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, is_uniform, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
+from tcfuse.codegen.streams import MOST_STREAMED_WORK, Streams
 from tcfuse.codegen.tensors import MOST_LANES, PANEL, Tensor, has_panels
 from tcfuse.codegen.transposes import LANES, MEETING, Transpose, transpose_in
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
@@ -39,6 +40,7 @@ class LoopWriter:
         self.names = Names()
         self.unroll = unroll
         self.bodies = Bodies(scop, tensors)
+        self.fences: dict[str, None] = {}  # C conditions of what the phase streams
         self.panel = "tcf::panel" if has_panels(scop) else str(MOST_LANES)
         body = BodyWriter(scop, tensors, self.names, reciprocals, reads_once=self.reads_once)
         self.copies = Copies(body)
@@ -241,11 +243,65 @@ class LoopWriter:
             unrolled = copies if lane.accumulators else 1
             rest = whole.number is None or whole.number % (most * registers) != 0
             self._disjoint(loop, steps, lane, unrolled, rest=rest)
-        with lines.braces(f"if ({loop.low} < {loop.high})"):
+        head = f"if ({loop.low} < {loop.high})"
+        streams = self._streams(loop, whole, lane)
+        if streams is not None:
+            self._past_caches(loop, streams, lines, lane)
+            if not streams.sizes and not streams.runs:
+                return
+            head = f"else {head}"
+        with lines.braces(head):
             lines.extend(lane.before)
             self.accumulators(lane, lines, declare=True)
             lines.extend(steps)
             self.accumulators(lane, lines, declare=False)
+
+    def _streams(self, loop: Loop, whole: Polynomial, lane: LaneLoop) -> Streams | None:
+        """What ``loop`` stores past the caches, if it may do so."""
+        far = len(self.copies) > 1 or bool(loops(loop.body))  # from what is written next
+        if not lane.streamed or lane.accumulators or far:
+            return None
+        streams = Streams.of(
+            [t for t in self.tensors.values() if t.name in lane.streamed], whole
+        )
+        twice = bool(streams.sizes or streams.runs)
+        if streams.short or (twice and self.bodies.work(loop.body) > MOST_STREAMED_WORK):
+            return None
+        return streams
+
+    def _past_caches(
+        self, loop: Loop, streams: Streams, lines: Lines, outside: LaneLoop
+    ) -> None:
+        """Groups of lanes that are lines, and what is left before and behind them."""
+        (name, offset), *_ = outside.streamed.items()
+        width, base = self.names.fresh("L"), self.names.fresh("base")
+        at = offset.put(loop.iterator, Polynomial.factor(base))
+        start = offset.put(loop.iterator, loop.low)
+        lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1), streams=True)
+        steps = Lines(depth=lines.depth + 1)
+        with steps.braces(
+            f"for (int64_t {base} = {loop.low}, left; {base} < {loop.high}; {base} += left)"
+        ):
+            before = f"tcf::into_line({name} + {at})"
+            steps.add(f"left = tcf_min({width} - {before}, {loop.high} - {base});")
+            with steps.braces(f"if (left == {width})"):
+                self.copy(loop, Polynomial.factor(base), steps, lane)
+            lane.partial = "left"
+            with steps.braces("else"):
+                self.copy(loop, Polynomial.factor(base), steps, lane)
+        runs = [text.format(start=f"{name} + {start}") for text in streams.runs]
+        tests = " && ".join((f"{loop.low} < {loop.high}", *streams.sizes, *runs))
+        with lines.braces(f"if ({tests})"):
+            lines.add(f"constexpr int {width} = tcf::line_of<{streams.raw}>({outside.width});")
+            lines.extend(lane.before)
+            lines.extend(steps)
+        self.fences[" && ".join(streams.sizes)] = None
+
+    def fence(self, lines: Lines) -> None:
+        """The end of a phase, after which other threads may read what it streamed."""
+        for test in self.fences:
+            lines.add(f"if ({test}) tcf::streamed();" if test else "tcf::streamed();")
+        self.fences.clear()
 
     def _disjoint(
         self, loop: Loop, steps: Lines, lane: LaneLoop, unrolled: int, *, rest: bool

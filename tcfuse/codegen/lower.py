@@ -66,6 +66,7 @@ class NestWriter:
     def _serial(self, block: Block) -> PhaseBody:
         lines = Lines()
         self.loops.block(block, lines, None)
+        self.loops.fence(lines)
         return PhaseBody(lines, "1", str(self.durations.block(block)))
 
     def _parallel(self, loop: Loop) -> PhaseBody:
@@ -87,6 +88,7 @@ class NestWriter:
         with lines.braces("for (int64_t turn = begin; turn < end; ++turn)"):
             self.loops.block(chain[-1].body, lines, None)
             self._advance(chain, lines)
+        self.loops.fence(lines)
         return PhaseBody(lines, str(total), str(self.durations.block(chain[-1].body)))
 
     def _collapses(self, chain: list[Loop]) -> bool:
@@ -134,6 +136,7 @@ class NestWriter:
         )
         left = extent.number % step if extent.number is not None else 0
         self.loops.lanes(part, lines, whole=extent, shortest=left or None)
+        self.loops.fence(lines)
         steps = (
             str((extent.number + step - 1) // step)
             if extent.number is not None

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tcfuse.poly.polynomial import Polynomial
+
 
 @dataclass(slots=True)
 class Names:
@@ -88,6 +90,8 @@ class LaneLoop:
         guarded: How many conditions inside it are.
         squares: What is transposed in registers in the loop being written.
         inside: Iterator and end of each loop inside the lanes loop that is open.
+        streamed: C name of each tensor that may be stored past the caches -> the offset.
+        streams: Whether they are in what is written now.
     """
 
     iterator: str
@@ -101,6 +105,8 @@ class LaneLoop:
     guarded: int = 0
     squares: Squares | None = None
     inside: list[tuple[str, str]] = field(default_factory=list)
+    streamed: dict[str, Polynomial] = field(default_factory=dict)
+    streams: bool = False
 
     @property
     def hoists(self) -> bool:

@@ -31,6 +31,7 @@ class Tensor:
         register: Whether it is a variable instead of memory.
         lanes: Each lane has its own register, or its own row (lane by lane next to each other).
         size: Number of elements.
+        streamed: Whether stores pass the caches by where it is large (``codegen.streams``).
     """
 
     name: str
@@ -40,6 +41,7 @@ class Tensor:
     register: bool
     lanes: bool
     size: Polynomial
+    streamed: bool = False
 
     @property
     def raw(self) -> str:

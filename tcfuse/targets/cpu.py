@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
+from tcfuse.codegen.streams import with_streams
 from tcfuse.codegen.tensors import arrange, lanes_in_memory, tensors_of
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.plan import plan_kernel
@@ -92,6 +93,7 @@ def _source(
 ) -> KernelSource:
     """The text of a mapped tree."""
     tensors = tensors_of(scop.checked, buffers, *lanes_in_memory(scop))
+    tensors = with_streams(tensors, scop)
     arena = arrange(scop.checked, buffers, tensors)
     writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
     phases, functions = [], []
