@@ -14,31 +14,29 @@ window runs inside it.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from graphlib import TopologicalSorter
-from typing import TypeAlias
 
+import networkx as nx
 import onnx_ir as ir
 
 from tcfuse.graph.legality import Edge, Verdict
-
-Producers: TypeAlias = dict[ir.Node, list[ir.Node]]
-"""Nodes, in the order in which they were given, with those whose results they need."""
 
 WINDOW = 16384
 """Nodes that share one set of bits; regions do not cross from one window to the next."""
 
 
-def node_graph(nodes: Iterable[ir.Node]) -> Producers:
-    """The nodes of one graph, in given order, with the producers of all they read and capture.
+def node_graph(nodes: Iterable[ir.Node]) -> nx.DiGraph:
+    """The nodes of one graph with an edge for every value and every capture, in given order.
 
     A node whose body names a value of this graph depends on that value's producer.
     """
-    dag: Producers = {node: [] for node in nodes}
-    for node, producers in dag.items():
-        found = (value.producer() for value in read_values(node))
-        producers.extend(dict.fromkeys(p for p in found if p is not None and p in dag))
+    dag = nx.DiGraph()
+    dag.add_nodes_from(nodes)
+    for node in list(dag):
+        for value in read_values(node):
+            producer = value.producer()
+            if producer is not None and producer in dag:
+                dag.add_edge(producer, node)
     return dag
 
 
@@ -64,31 +62,16 @@ def bodies(node: ir.Node) -> tuple[ir.Graph, ...]:
     return tuple(found)
 
 
-def topological(dag: Producers) -> list[ir.Node]:
-    """The nodes in a topological order, as close to the given order as there is one.
-
-    Raises:
-        CycleError: There is none.
-    """
-    given = list(dag)
-    place = {node: k for k, node in enumerate(given)}
-    if all(place[p] < place[node] for node, producers in dag.items() for p in producers):
-        return given
-    sorter = TopologicalSorter(dag)
-    sorter.prepare()
-    ready: list[int] = []
-    order: list[ir.Node] = []
-    while sorter.is_active():
-        for node in sorter.get_ready():
-            heapq.heappush(ready, place[node])
-        first = given[heapq.heappop(ready)]
-        order.append(first)
-        sorter.done(first)
-    return order
+def topological(dag: nx.DiGraph) -> list[ir.Node]:
+    """The nodes in a topological order, as close to the given order as there is one."""
+    given = {node: k for k, node in enumerate(dag)}
+    if all(given[a] < given[b] for a, b in dag.edges):
+        return list(given)
+    return list(nx.lexicographical_topological_sort(dag, key=given.__getitem__))
 
 
 def grow(
-    dag: Producers, members: Collection[ir.Node], may_fuse: Callable[[Edge], Verdict]
+    dag: nx.DiGraph, members: Collection[ir.Node], may_fuse: Callable[[Edge], Verdict]
 ) -> list[list[ir.Node]]:
     """Maximal convex connected groups of ``members``, each in topological order.
 
@@ -112,11 +95,11 @@ def grow(
 class _Window:
     """The quotient graph of one window while regions grow; a cluster is named by a member."""
 
-    def __init__(self, nodes: Sequence[ir.Node], dag: Producers) -> None:
+    def __init__(self, nodes: Sequence[ir.Node], dag: nx.DiGraph) -> None:
         position = {node: k for k, node in enumerate(nodes)}
         self.nodes = nodes
         self._inputs = [
-            sorted({position[p] for p in dag[node] if p in position}, reverse=True)
+            sorted({position[p] for p in dag.pred[node] if p in position}, reverse=True)
             for node in nodes
         ]
         self._parent = list(range(len(nodes)))

@@ -1,9 +1,7 @@
 import time
-from graphlib import CycleError
 
 import networkx as nx
 import onnx_ir as ir
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -31,8 +29,7 @@ def quotient(dag, groups):
     graph.add_nodes_from(label.get(node, node) for node in dag)
     graph.add_edges_from(
         (label.get(a, a), label.get(b, b))
-        for b, producers in dag.items()
-        for a in producers
+        for a, b in dag.edges
         if label.get(a, a) != label.get(b, b)
     )
     return graph
@@ -61,9 +58,7 @@ def test_regions_are_acyclic_together_connected_and_maximal(drawn):
     whole = quotient(dag, groups)
     assert nx.is_directed_acyclic_graph(whole)
     for group in groups:
-        inside = nx.DiGraph([(a, b) for b in group for a in dag[b] if a in group])
-        inside.add_nodes_from(group)
-        assert nx.is_weakly_connected(inside)
+        assert nx.is_weakly_connected(dag.subgraph(group))
     for a, b in whole.edges:
         if isinstance(a, int) and isinstance(b, int):
             merged = [g for k, g in enumerate(groups) if k not in (a, b)]
@@ -109,7 +104,7 @@ def test_a_node_depends_on_what_its_body_reads():
     inner = ir.Node("", "Neg", [outer.outputs[0]], num_outputs=1)
     body = ir.Graph([], inner.outputs, nodes=[inner])
     branch = ir.Node("", "If", [], [ir.AttrGraph("then_branch", body)], num_outputs=1)
-    assert node_graph([outer, branch]) == {outer: [], branch: [outer]}
+    assert list(node_graph([outer, branch]).edges) == [(outer, branch)]
 
 
 def test_nodes_out_of_order_are_sorted_and_others_keep_theirs():
@@ -117,25 +112,6 @@ def test_nodes_out_of_order_are_sorted_and_others_keep_theirs():
     order = regions.topological(node_graph([nodes[2], nodes[0], nodes[1]]))
     assert [n.name for n in order] == ["n0", "n2", "n1"]
     assert regions.topological(node_graph(nodes)) == nodes
-
-
-@settings(deadline=None)
-@given(graphs(), st.randoms())
-def test_the_order_is_the_first_by_place_of_all_that_are_possible(drawn, random):
-    nodes = build(drawn[0])
-    random.shuffle(nodes)
-    place = {node: k for k, node in enumerate(nodes)}
-    dag = node_graph(nodes)
-    graph = nx.DiGraph([(a, b) for b, producers in dag.items() for a in producers])
-    graph.add_nodes_from(nodes)
-    expected = nx.lexicographical_topological_sort(graph, key=place.__getitem__)
-    assert regions.topological(dag) == list(expected)
-
-
-def test_a_cycle_has_no_order():
-    first, second = build([[], [0]])
-    with pytest.raises(CycleError):
-        regions.topological({first: [second], second: [first]})
 
 
 def test_twenty_thousand_nodes_take_seconds():
