@@ -25,11 +25,6 @@ def unseal(model: ir.Model) -> ir.Model:
     return _moved(model, SEALED, DOMAIN)
 
 
-def is_sealed(model: ir.Model) -> bool:
-    """Whether some fused node cannot be run by its original operators."""
-    return any(function.domain == SEALED for function in model.functions.values())
-
-
 def in_domain(function: ir.Function, domain: str) -> ir.Function:
     """``function`` under the same name in ``domain``."""
     return ir.Function(

@@ -28,7 +28,8 @@ from tcfuse.poly.transforms import judged
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Tree
 from tcfuse.poly.tree import Sequence as SequenceNode
 from tcfuse.poly.volume import extent
-from tcfuse.tc.ast import Binary, Expr, Var, walk
+from tcfuse.tc.ast import Expr, Var, walk
+from tcfuse.tc.pool import operands
 
 LEAST_SIDE = 16  # rows, and columns, of a contraction that has loops of its own
 LEAST_WORK = 1 << 16  # and multiplications
@@ -181,7 +182,9 @@ def is_large_contraction(statement: Statement) -> bool:
     if prod(extent(statement, i) for i in statement.iterators) < LEAST_WORK:
         return False
     lets = {let.name: let.value for let in written.lets}
-    follows = [_names(part, lets) & set(written.indices) for part in _factors(written.value)]
+    follows = [
+        _names(part, lets) & set(written.indices) for part in operands(written.value, "*")
+    ]
     return any(
         _volume(statement, a - b) >= LEAST_SIDE and _volume(statement, b - a) >= LEAST_SIDE
         for k, a in enumerate(follows)
@@ -191,12 +194,6 @@ def is_large_contraction(statement: Statement) -> bool:
 
 def _volume(statement: Statement, iterators: AbstractSet[str]) -> int:
     return prod(extent(statement, i) for i in iterators)
-
-
-def _factors(value: Expr) -> list[Expr]:
-    if isinstance(value, Binary) and value.operator == "*":
-        return [*_factors(value.left), *_factors(value.right)]
-    return [value]
 
 
 def _names(expr: Expr, lets: dict[str, Expr]) -> set[str]:

@@ -18,7 +18,6 @@ Source: "The Next 700 Accelerated Layers", section 4.5 (promotion, here of a gua
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tcfuse.tc.affine import affine
@@ -35,6 +34,7 @@ from tcfuse.tc.ast import (
     Var,
 )
 from tcfuse.tc.checked import CheckedDef, CheckedStatement
+from tcfuse.tc.pool import operands
 from tcfuse.tc.rebuild import rebuild
 from tcfuse.tc.rename import free_name
 from tcfuse.types import TensorType
@@ -88,20 +88,12 @@ def _guarded(checked: CheckedDef, item: CheckedStatement) -> _Guarded | None:
             pass
         case _:
             return None
-    asked = list(_conjuncts(condition))
-    for access in filter(None, map(_plain, _factors(product))):
+    asked = operands(condition, "&&")
+    for access in filter(None, map(_plain, operands(product, "*"))):
         found = _inside(checked, item, access, asked)
         if found is not None and _is_worth(checked, item, found):
             return found
     return None
-
-
-def _factors(value: Expr) -> Iterator[Expr]:
-    if isinstance(value, Binary) and value.operator == "*":
-        yield from _factors(value.left)
-        yield from _factors(value.right)
-    else:
-        yield value
 
 
 def _plain(factor: Expr) -> Access | None:
@@ -205,11 +197,3 @@ def _span(item: CheckedStatement, subscript: Expr) -> tuple[int, int] | None:
                 return None
         low, high = low + min(ends), high + max(ends)
     return low, high
-
-
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.operator == "&&":
-        yield from _conjuncts(condition.left)
-        yield from _conjuncts(condition.right)
-    else:
-        yield condition

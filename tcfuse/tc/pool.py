@@ -43,6 +43,13 @@ def children(node: Expr) -> tuple[Expr, ...]:
     return _OPERANDS[type(node)](node)
 
 
+def operands(value: Expr, operator: str) -> list[Expr]:
+    """What ``operator`` combines at the root of ``value``: all factors of a product."""
+    if isinstance(value, Binary) and value.operator == operator:
+        return [*operands(value.left, operator), *operands(value.right, operator)]
+    return [value]
+
+
 class Pool:
     """The nodes of one composition; keeps them alive, so their ``id`` stays theirs."""
 
