@@ -1,0 +1,1 @@
+"""Wisdom: what tuning found, kept for every later run."""
