@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tcfuse.errors import UnsupportedError
@@ -72,6 +73,28 @@ def bind_sizes(interface: Interface, shapes: list[tuple[int, ...]]) -> dict[str,
             if name in port.type.shape:
                 values[name] = shape[port.type.shape.index(name)]
                 break
+    return values
+
+
+def known_sizes(
+    interface: Interface, shapes: Sequence[Sequence[Size | None]], named: Mapping[str, int]
+) -> dict[str, int]:
+    """The size names of a kernel in a model, as far as the model's own names have values.
+
+    Args:
+        interface: The kernel's signature.
+        shapes: Of its inputs in the model, in the model's names; ``None`` where there is none.
+        named: Value of names of the model.
+    """
+    values: dict[str, int] = {}
+    for port, shape in zip(interface.inputs, shapes, strict=True):
+        for name, size in zip(port.type.shape, shape, strict=False):
+            if isinstance(name, str) and name in interface.sizes and size is not None:
+                with contextlib.suppress(UnsupportedError, SyntaxError, ZeroDivisionError):
+                    values.setdefault(name, evaluate_size(size, named))
+    for name, text in interface.derived:
+        with contextlib.suppress(UnsupportedError, ZeroDivisionError):
+            values[name] = evaluate_size(text, values)
     return values
 
 

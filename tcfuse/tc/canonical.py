@@ -9,7 +9,7 @@ Source: the canonical form of the reference implementation, which numbers all na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from tcfuse.tc.ast import Access, Comprehension, Def, Expr, Let, Param, Range, Var, post_order
@@ -20,12 +20,28 @@ from tcfuse.tc.unparse import unparse
 from tcfuse.types import size_names
 
 
-def canonical(definition: Def | CheckedDef) -> str:
-    """The text of ``definition`` with its names numbered."""
-    extra: tuple[str, ...] = ()
+def canonical(
+    definition: Def | CheckedDef, *, sizes: Iterable[str] = (), fixed: Collection[str] = ()
+) -> str:
+    """The text of ``definition`` with its names numbered.
+
+    Args:
+        definition: What is printed.
+        sizes: Its size names, also those that types and ranges do not show.
+        fixed: Those of them that stand for numbers; they are ``F0``, ``F1``, ...
+    """
     if isinstance(definition, CheckedDef):
-        extra, definition = definition.sizes, definition.definition
-    sizes = _numbered("N", (*_sizes(definition), *extra))
+        sizes, definition = definition.sizes, definition.definition
+    return _canonical(definition, size_order(definition, sizes), fixed)
+
+
+def size_order(definition: Def, sizes: Iterable[str] = ()) -> tuple[str, ...]:
+    """The size names of ``definition`` in the order in which ``canonical`` numbers them."""
+    return tuple(dict.fromkeys((*_sizes(definition), *sizes)))
+
+
+def _canonical(definition: Def, order: tuple[str, ...], fixed: Collection[str]) -> str:
+    sizes = {name: f"{'F' if name in fixed else 'N'}{k}" for k, name in enumerate(order)}
     tensors = _numbered("T", _tensors(definition))
 
     def renamed(param: Param) -> Param:

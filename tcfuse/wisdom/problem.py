@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcfuse.store import key_of
+
+if TYPE_CHECKING:
+    from tcfuse.tc.checked import CheckedDef
+
+UNKNOWN = 0
+"""The value of a size that nobody said anything about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +22,7 @@ class Problem:
 
     Attributes:
         template: Canonical text of the definition; every extent in it is a name, so that the
-            same layer at other sizes has the same text.
+            same layer at other sizes has the same text (``wisdom.template``).
         sizes: Value of each of those names, in order.
         target: ``cpu`` or ``cuda``.
         device: ``processor()``, or the GPU's name.
@@ -26,6 +36,53 @@ class Problem:
     device: str
     numerics: str
     threads: int
+
+    @classmethod
+    def of(
+        cls,
+        checked: CheckedDef,
+        sizes: Mapping[str, int],
+        target: str,
+        device: str,
+        numerics: str,
+        threads: int = 1,
+    ) -> Problem:
+        """The problem that a definition poses.
+
+        Args:
+            checked: The definition.
+            sizes: Value of each named size in measurements; one that is missing is 0.
+            target: ``cpu`` or ``cuda``.
+            device: What it runs on.
+            numerics: Of the run.
+            threads: How many work on a call.
+        """
+        from tcfuse.wisdom.template import template_of  # a run with a warm cache does without
+
+        text, values = template_of(checked)
+        numbers = (
+            value if isinstance(value, int) else sizes.get(value, UNKNOWN) for value in values
+        )
+        return cls(text, tuple(numbers), target, device, numerics, threads)
+
+    @property
+    def size_class(self) -> tuple[int, ...]:
+        """For each size, the power of two that it is not below: as its number of bits."""
+        return tuple(size.bit_length() for size in self.sizes)
+
+    @property
+    def family(self) -> str:
+        """Names all that sizes do not say: problems of one family may learn of each other."""
+        return key_of(self.template, self.target, self.device, self.numerics, self.threads)
+
+    @property
+    def key(self) -> str:
+        """Names the problem."""
+        return key_of(self.family, self.sizes)
+
+    def to_record(self) -> dict[str, Any]:
+        """The problem as JSON has it."""
+        return {**asdict(self), "sizes": list(self.sizes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +105,39 @@ class Entry:
     predicted: bool
     versions: Mapping[str, str]
     note: str = ""
+
+    @property
+    def knobs_text(self) -> str:
+        """The knobs as JSON, keys sorted: equal knobs have equal texts."""
+        return json.dumps(self.knobs, sort_keys=True)
+
+    @property
+    def key(self) -> str:
+        """Names the problem, the versions and the knobs: what there is one entry of."""
+        return key_of(self.problem.key, sorted(self.versions.items()), self.knobs_text)
+
+    def better_than(self, other: Entry) -> bool:
+        """Whether this one goes first: a total order on entries of one problem.
+
+        What was measured goes before what was predicted, then the faster one; ties are broken
+        by what the entries say, so that merging does not depend on any order.
+        """
+        return self.rank < other.rank
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the better entry to the front."""
+        says = (self.knobs_text, sorted(self.versions.items()), self.note)
+        return (self.predicted, -self.speedup, self.micros, *says)
+
+    def to_record(self) -> dict[str, Any]:
+        """The entry as JSON has it."""
+        return {
+            "problem": self.problem.to_record(),
+            "knobs": json.loads(self.knobs_text),
+            "speedup": self.speedup,
+            "micros": self.micros,
+            "predicted": self.predicted,
+            "versions": dict(sorted(self.versions.items())),
+            "note": self.note,
+        }
