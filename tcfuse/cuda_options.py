@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from tcfuse.knob import check_knobs, knob
 
+WARP = 32  # threads that run together
+
 
 @dataclass(frozen=True, slots=True)
 class CudaOptions:
@@ -26,6 +28,7 @@ class CudaOptions:
         doc="threads of a block whose teams are smaller than a block",
         legal="0 or a power of two from 32 to 1024",
         accepts=lambda n: n == 0 or (32 <= n <= 1024 and n & (n - 1) == 0),
+        matters=lambda options: options.team <= WARP,  # a larger team is a block
     )
     vector_bytes: int = knob(
         16,

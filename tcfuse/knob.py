@@ -14,6 +14,13 @@ from tcfuse.errors import OptionError
 
 T = TypeVar("T")
 
+NEEDS = ("", "reductions", "sizes")
+
+
+def always(_: Any) -> bool:
+    """What a knob that matters beside all others says."""
+    return True
+
 
 @dataclass(frozen=True, slots=True)
 class Knob:
@@ -26,6 +33,12 @@ class Knob:
         doc: One line, shown in help texts.
         legal: What the value may be, in words.
         accepts: Whether a value of the right type may be had.
+        tuned: Whether a tuner tries it: no matter of speed, or the user's to say, otherwise.
+        per_loop: A tuple with a number for each loop, which a tuner makes of the extents; it
+            takes the numbers in ``choices`` where those are not known.
+        needs: What a definition must have for the knob to matter: ``reductions``, ``sizes``
+            (with names), or nothing in particular.
+        matters: Whether the knob changes anything beside these other options.
     """
 
     default: Any
@@ -34,10 +47,23 @@ class Knob:
     doc: str
     legal: str
     accepts: Callable[[Any], bool]
+    tuned: bool = True
+    per_loop: bool = False
+    needs: str = ""
+    matters: Callable[[Any], bool] = always
 
     def allows(self, value: object) -> bool:
         """Whether ``value`` has the knob's type and is legal."""
         return type(value) is type(self.default) and self.accepts(value)
+
+    @property
+    def tried(self) -> str:
+        """What a tuner tries, as a table shows it."""
+        if not self.tuned:
+            return "no other"
+        if self.per_loop:
+            return "extents of the loops, halved, and powers of two"
+        return "; ".join(self.shown(choice) for choice in self.choices)
 
     def parsed(self, text: str) -> Any:
         """The value that ``text`` writes on a command line.
@@ -74,6 +100,10 @@ def knob(
     doc: str,
     legal: str | None = None,
     accepts: Callable[[T], bool] | None = None,
+    tuned: bool = True,
+    per_loop: bool = False,
+    needs: str = "",
+    matters: Callable[[Any], bool] = always,
 ) -> T:
     """Declare a tunable option.
 
@@ -84,7 +114,12 @@ def knob(
         doc: One line, shown in help texts.
         legal: What the value may be, when that is more than the choices.
         accepts: Whether a value may be had, when that is more than the choices.
+        tuned: Whether a tuner tries it.
+        per_loop: A tuple with a number for each loop.
+        needs: What a definition must have for it to matter, one of ``NEEDS``.
+        matters: Whether it changes anything beside the others of its class.
     """
+    assert needs in NEEDS, f"a definition has no {needs!r} to need"
     assert default in choices, f"default {default!r} is not among {choices!r}"
     assert (legal is None) == (accepts is None), "a rule has a sentence and a check"
     made = Knob(
@@ -94,6 +129,10 @@ def knob(
         doc,
         legal or ", ".join(map(str, choices)),
         accepts or (lambda value: value in choices),
+        tuned,
+        per_loop,
+        needs,
+        matters,
     )
     return field(default=default, metadata={"knob": made})
 
@@ -130,12 +169,12 @@ def table(options: type, prefix: str = "") -> str:
         "|---|---|---|---|---|",
     ]
     for name, known in knobs_of(options):
-        tried = "; ".join(known.shown(choice) for choice in known.choices)
-        extra = "" if known.legal == ", ".join(map(str, known.choices)) else f" ({known.legal})"
+        listed = known.tuned and known.legal == ", ".join(map(str, known.choices))
+        extra = "" if listed else f" ({known.legal})"
         cells = (
             f"`{flag_of(prefix + name, known)}`",
             known.shown(known.default),
-            tried + extra,
+            known.tried + extra,
             known.unit,
             known.doc,
         )

@@ -24,6 +24,11 @@ FUSION = ("preserve", "max", "min")
 DEEP = 64  # more loops than any kernel has
 
 
+def _tiled(options: Any) -> bool:
+    """Whether anything is tiled, which what concerns tiles is for."""
+    return any(options.tile)
+
+
 @dataclass(frozen=True, slots=True)
 class MappingOptions:
     """How one kernel is scheduled and mapped to the machine.
@@ -39,7 +44,11 @@ class MappingOptions:
         doc="join loops while parallel ones are preserved, at most, or never",
     )
     inner_fusion: str = knob(
-        "preserve", choices=FUSION, unit="name", doc="the same for the loops inside a tile"
+        "preserve",
+        choices=FUSION,
+        unit="name",
+        doc="the same for the loops inside a tile",
+        matters=_tiled,
     )
     skewing: bool = knob(
         False,
@@ -48,7 +57,11 @@ class MappingOptions:
         doc="loops may follow sums of iterators, which makes recurrences tilable",
     )
     inner_skewing: bool = knob(
-        False, choices=(False, True), unit="flag", doc="the same for the loops inside a tile"
+        False,
+        choices=(False, True),
+        unit="flag",
+        doc="the same for the loops inside a tile",
+        matters=_tiled,
     )
     positive: bool = knob(
         True,
@@ -57,13 +70,18 @@ class MappingOptions:
         doc="no loop runs against the iterators it follows",
     )
     inner_positive: bool = knob(
-        True, choices=(True, False), unit="flag", doc="the same for the loops inside a tile"
+        True,
+        choices=(True, False),
+        unit="flag",
+        doc="the same for the loops inside a tile",
+        matters=_tiled,
     )
     fix_sizes: str = knob(
         "before",
         choices=("never", "before", "after"),
         unit="name",
         doc="when sizes given as numbers become numbers: before or after scheduling",
+        needs="sizes",
     )
     tile: tuple[int, ...] = knob(
         (),
@@ -72,12 +90,14 @@ class MappingOptions:
         doc="tile of each member of the outermost band; 0 leaves a member whole",
         legal="sizes of 0 to 2^30 with commas between",
         accepts=lambda sizes: all(type(size) is int and 0 <= size <= 2**30 for size in sizes),
+        per_loop=True,
     )
     separate_tiles: bool = knob(
         False,
         choices=(False, True),
         unit="flag",
         doc="code of their own for full tiles, whose loops have constant bounds",
+        matters=_tiled,
     )
     unroll: int = knob(
         1,
@@ -92,6 +112,7 @@ class MappingOptions:
         choices=(1, 2, 4),
         unit="accumulators",
         doc="independent vector accumulators of a reduction",
+        needs="reductions",
     )
     block: int = knob(
         0,
@@ -100,6 +121,7 @@ class MappingOptions:
         doc="iterations that share the vectors of a reduction; 0 chooses, 1 does without",
         legal="0 to 64",
         accepts=lambda rows: 0 <= rows <= 64,
+        needs="reductions",
     )
     private_depth: int = knob(
         DEEP,
@@ -124,12 +146,14 @@ class MappingOptions:
         doc="isl's budget for each question; a simpler schedule is used beyond it",
         legal="1 to 2^40",
         accepts=lambda count: 1 <= count <= 2**40,
+        tuned=False,
     )
     numerics: str = knob(
         "default",
         choices=NUMERICS,
         unit="name",
         doc="strict keeps every cast and the order of operations; fast may contract",
+        tuned=False,
     )
 
     def __post_init__(self) -> None:
@@ -185,11 +209,6 @@ class MappingOptions:
     def digest(self) -> str:
         """Eight hex digits that name this configuration in caches and kernel names."""
         return hashlib.sha256(self.to_json().encode()).hexdigest()[:8]
-
-
-def search_space() -> dict[str, tuple[Any, ...]]:
-    """The tuner's space: each knob and the values it may take."""
-    return {name: known.choices for name, known in knobs_of(MappingOptions)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,15 @@ from tcfuse.options import (
     OptimizeOptions,
     parse_shapes,
     parse_sizes,
-    search_space,
 )
 
 
-def test_the_search_space_holds_every_default():
-    default = MappingOptions()
-    for name, choices in search_space().items():
-        assert getattr(default, name) in choices
-        for choice in choices:
-            assert KNOBS[name].allows(choice)
+@pytest.mark.parametrize("options", [MappingOptions, CudaOptions])
+def test_every_choice_of_a_knob_is_legal(options: type):
+    for name, known in knobs_of(options):
+        assert getattr(options(), name) in known.choices
+        for choice in known.choices:
+            assert known.allows(choice)
 
 
 def test_a_changed_knob_changes_the_digest():

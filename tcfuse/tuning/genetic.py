@@ -1,0 +1,159 @@
+"""The genetic search over the knobs of a kernel.
+
+The best so far and the last children are the parents of the next generation.  A child takes
+each gene from one of three parents, which are drawn by how fast they are, and then some of its
+genes change.  Children replace all but the elites, and every child is new: nothing is measured
+twice.  What failed is no parent.
+
+The defaults are good here, so the first generation is mostly candidates near them.
+
+Source: "The Next 700 Accelerated Layers", section 5 (uniform crossover of three parents,
+mutation, elites).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from tcfuse.tuning.candidate import Candidate, Outcome
+from tcfuse.tuning.history import History
+from tcfuse.tuning.space import Genome, Space
+
+PARENTS = 3
+CHANGES = 50  # of a genome that is known already before it is drawn anew
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The numbers of a genetic search.
+
+    Attributes:
+        crossover: Part of the children that have three parents; the others have one.
+        mutation: Part of a child's genes that change.
+        near: Part of the first generation that is near the defaults or the seeds.
+        step: Part of the changes of an ordered gene that go to a near value.
+        pressure: Power of the speedup by which parents are drawn.
+        immigrants: Part of a generation that is drawn from all of the space.
+        patience: Generations without a gain after which the search ends.
+    """
+
+    crossover: float = 0.8
+    mutation: float = 0.07
+    near: float = 0.75
+    step: float = 0.5
+    pressure: float = 4.0
+    immigrants: float = 0.0
+    patience: int = 6
+
+
+class GeneticSampler:
+    """A genetic search; see the module.
+
+    Args:
+        space: What is searched.
+        seed: Of the random numbers.
+        population: Candidates of a generation.
+        generations: How many there are at most.
+        elites: How many of the best stay among the parents without being measured again.
+        seeds: Candidates to start from, beside the default.
+        strategy: The numbers.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        seed: int,
+        *,
+        population: int,
+        generations: int,
+        elites: int,
+        seeds: Sequence[Candidate] = (),
+        strategy: Strategy | None = None,
+    ) -> None:
+        self._history = History(space, seeds)
+        self._seed, self._population, self._generations = seed, population, generations
+        self._elites, self._strategy = elites, strategy or Strategy()
+
+    @property
+    def converged(self) -> bool:
+        """Whether there was no gain for long, or nothing new is left."""
+        history = self._history
+        over = history.generation >= self._generations
+        return over or history.exhausted or history.idle() >= self._strategy.patience
+
+    def ask(self) -> Sequence[Candidate]:
+        """The next generation; nothing once the space is exhausted."""
+        history, chosen = self._history, dict[Genome, None]()
+        random = history.random(self._seed)
+        if not history.generation:
+            chosen |= dict.fromkeys(history.seeds[: self._population])
+        proposals = self._proposals(random)
+        while len(chosen) < self._population:
+            genome = self._fresh(next(proposals), random, chosen)
+            if genome is None:
+                break
+            chosen[genome] = None
+        return history.next_generation(chosen)
+
+    def tell(self, outcomes: Sequence[tuple[Candidate, Outcome]]) -> None:
+        """What came of candidates that were asked for."""
+        self._history.tell(outcomes)
+
+    def parents(self) -> list[Genome]:
+        """Those of the next generation, the best first: the elites and the last children."""
+        history = self._history
+        last = [g for g, asked in history.asked.items() if asked == history.generation - 1]
+        return history.ranked({*history.ranked()[: self._elites], *last})
+
+    def _proposals(self, random: Random) -> Iterator[Genome]:
+        """Genomes for a generation, without end; they may be known already."""
+        space, strategy, parents = self._history.space, self._strategy, self.parents()
+        if len(parents) < PARENTS:  # nothing to cross
+            near, start = strategy.near, (*parents, *self._history.seeds)
+            while True:
+                by = random.random() < near
+                yield self._mutant(random.choice(start), random) if by else space.draw(random)
+        while True:
+            foreign = random.random() < strategy.immigrants
+            yield space.draw(random) if foreign else self._child(parents, random)
+
+    def _child(self, parents: Sequence[Genome], random: Random) -> Genome:
+        """A child of parents that are drawn by how fast they are."""
+        strategy, fitness = self._strategy, self._history.fitness
+        weights = [fitness(genome) ** strategy.pressure for genome in parents]
+        count = PARENTS if random.random() < strategy.crossover else 1
+        drawn = random.choices(parents, weights, k=count)
+        child = [random.choice(genes) for genes in zip(*drawn, strict=True)]
+        for place in range(len(child)):
+            if random.random() < strategy.mutation:
+                child[place] = self._changed(place, child[place], random)
+        return self._history.space.normal(tuple(child))
+
+    def _fresh(
+        self, genome: Genome, random: Random, chosen: Container[Genome]
+    ) -> Genome | None:
+        """The genome, changed until it is a new one; ``None`` if there seems to be none."""
+        for _ in range(CHANGES):
+            if genome not in chosen and genome not in self._history.asked:
+                return genome
+            genome = self._mutant(genome, random)
+        return self._history.drawn(random, chosen)
+
+    def _mutant(self, genome: Genome, random: Random) -> Genome:
+        """The genome with one gene changed."""
+        if not genome:
+            return genome
+        place = random.randrange(len(genome))
+        index = self._changed(place, genome[place], random)
+        return self._history.space.normal((*genome[:place], index, *genome[place + 1 :]))
+
+    def _changed(self, place: int, index: int, random: Random) -> int:
+        """Another value of a gene."""
+        gene = self._history.space.genes[place]
+        count = len(gene.values)
+        if gene.ordered and random.random() < self._strategy.step:
+            near = [i for i in (index - 1, index + 1) if 0 <= i < count]
+            return random.choice(near)
+        return (index + random.randrange(1, count)) % count
