@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -26,6 +29,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="compile every ONNX node case and every program",
     )
+
+
+STDERR = pytest.StashKey[int]()
+GRACE_S = 60
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    assert sys.__stderr__ is not None
+    config.stash[STDERR] = os.dup(sys.__stderr__.fileno())  # tests have another in its place
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_set_timer(item: pytest.Item, settings: Any) -> None:
+    """End the process, with its stacks, when a test has gone on after its time was over.
+
+    What hangs in C never comes back to Python, where the signal would make the test fail.  The
+    other tests go to a new process then, and the report names the one that hung.
+    """
+    file = item.config.stash[STDERR]
+    faulthandler.dump_traceback_later(settings.timeout + GRACE_S, exit=True, file=file)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_timeout_cancel_timer() -> None:
+    faulthandler.cancel_dump_traceback_later()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
