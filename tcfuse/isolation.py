@@ -33,7 +33,7 @@ SECONDS = 30  # of processor time for one kernel; a usual one takes 0.1
 PATIENCE = 20  # times that of waiting, on a busy machine
 BYTES = 6 << 30  # of address space
 
-_LENGTH = struct.Struct("<Q")
+LENGTH = struct.Struct("<Q")
 
 
 @dataclass(slots=True)
@@ -72,9 +72,9 @@ class Worker:
         try:
             question = (definition, interface, hint, options, fixed, cuda)
             recording = profile.current()
-            _send(process.stdin, (*question, self.seconds, recording is not None))
+            send(process.stdin, (*question, self.seconds, recording is not None))
             deadline = time.monotonic() + PATIENCE * self.seconds
-            kind, value, spent = _receive(process.stdout, deadline)
+            kind, value, spent = receive(process.stdout, deadline)
             if recording is not None:
                 recording.take(spent)
         except (TimeoutError, EOFError, BrokenPipeError):
@@ -123,16 +123,17 @@ WORKER = Worker()
 atexit.register(WORKER.stop)
 
 
-def _send(stream: IO[bytes], message: object) -> None:
+def send(stream: IO[bytes], message: object) -> None:
+    """Write a message that ``receive`` reads."""
     data = pickle.dumps(message)
-    stream.write(_LENGTH.pack(len(data)) + data)
+    stream.write(LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
-def _receive(stream: IO[bytes], deadline: float) -> Any:
+def receive(stream: IO[bytes], deadline: float) -> Any:
     """The next message; ``TimeoutError`` when it does not come by ``deadline``."""
-    head = _read(stream, _LENGTH.size, deadline)
-    return pickle.loads(_read(stream, _LENGTH.unpack(head)[0], deadline))
+    head = _read(stream, LENGTH.size, deadline)
+    return pickle.loads(_read(stream, LENGTH.unpack(head)[0], deadline))
 
 
 def _read(stream: IO[bytes], count: int, deadline: float) -> bytes:
@@ -153,17 +154,17 @@ def serve() -> None:
     """Answer the requests on standard input until it ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     while True:
-        head = source.read(_LENGTH.size)
-        if len(head) < _LENGTH.size:
+        head = source.read(LENGTH.size)
+        if len(head) < LENGTH.size:
             return
-        *question, seconds, profiled = pickle.loads(source.read(*_LENGTH.unpack(head)))
+        *question, seconds, profiled = pickle.loads(source.read(*LENGTH.unpack(head)))
         _bound(seconds)
         if not profiled:
-            _send(sink, (*_answer(*question), {}))
+            send(sink, (*_answer(*question), {}))
             continue
         with profile.profiling() as recording, profile.phase(profile.ISL):
             kind, value = _answer(*question)
-        _send(sink, (kind, value, recording.result().spent))
+        send(sink, (kind, value, recording.result().spent))
 
 
 def _bound(seconds: int) -> None:

@@ -11,8 +11,8 @@ from scripts.gpu.workbench import Workbench, cuda_source
 from tcfuse import gpu
 from tcfuse.interface import Interface
 from tcfuse.ort.accuracy import compare, tolerance
+from tcfuse.ort.exact import exact_outputs, reduction_length
 from tcfuse.ort.feeds import Feed
-from tcfuse.ort.verify import exact_outputs, reduction_length
 from tcfuse.targets.geometry import bind
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.types import DType

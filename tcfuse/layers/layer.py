@@ -17,8 +17,8 @@ from tcfuse.layers.arguments import Target, given_outputs, input_array, output_t
 from tcfuse.layers.compiling import Settings, load_definition
 from tcfuse.layers.describe import describe, signature
 from tcfuse.layers.dlpack import give, library_of
-from tcfuse.layers.running import Bound
 from tcfuse.ort.direct import DirectKernel, Plan
+from tcfuse.ort.running import Bound
 from tcfuse.tc.binding import bind_sizes, check_names, check_rank, check_type
 from tcfuse.tc.checked import CheckedDef
 

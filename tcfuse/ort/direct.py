@@ -49,6 +49,12 @@ class Plan(NamedTuple):
     parts: tuple[int, ...]
     empty: bool
 
+    def parts_of(self, threads: int) -> tuple[int, ...]:
+        """In how many parts each phase runs on that many threads; none when all is empty."""
+        if self.empty:
+            return ()
+        return tuple(max(min(threads, n), 1) for n in self.parts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectKernel:

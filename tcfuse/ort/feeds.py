@@ -12,14 +12,17 @@ import math
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx_ir as ir
 
 from tcfuse.ort.roles import Role, integer_roles
 from tcfuse.ort.sizes import choose_sizes, evaluate_size
 from tcfuse.targets.base import Interface, Port
 from tcfuse.types import DType, Size
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 FILLS = ("normal", "edge", "wide", "sparse", "zeros")
 PERIOD = 1_048_583  # elements; a prime, so that equal ones are not below each other
@@ -70,7 +73,7 @@ def feeds(
             arrays = [
                 given[position]
                 if position in given
-                else _array(port, shape, Filling(fill, sums), roles.get(position), values)
+                else filled(port, shape, Filling(fill, sums), roles.get(position), values)
                 for position, (port, shape) in enumerate(
                     zip(interface.inputs, shapes, strict=True)
                 )
@@ -86,7 +89,7 @@ class Filling:
     sums: bool
 
 
-def _array(
+def filled(
     port: Port,
     shape: tuple[int, ...],
     filling: Filling,
@@ -98,7 +101,7 @@ def _array(
     A large one repeats itself: what is in the rows of a table far apart says nothing more.
     """
     if math.prod(shape) > PERIOD:
-        return np.resize(_array(port, (PERIOD,), filling, role, values), shape)
+        return np.resize(filled(port, (PERIOD,), filling, role, values), shape)
     fill = filling.name
     rng = np.random.default_rng([zlib.crc32(f"{port.name}/{fill}".encode()), *shape])
     dtype = port.type.dtype

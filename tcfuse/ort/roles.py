@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import onnx_ir as ir
+from typing import TYPE_CHECKING
 
 from tcfuse.targets.base import Interface
 from tcfuse.types import Size
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 _PASSES_ON = {
     *("Cast", "Identity", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Slice"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -20,12 +20,11 @@ from tcfuse.codegen.mathlib import FLUSHES
 from tcfuse.errors import TcfuseError, VerificationError
 from tcfuse.ort.accuracy import Comparison, compare
 from tcfuse.ort.arrays import run
+from tcfuse.ort.exact import adds_up, exact_outputs, reduction_length
 from tcfuse.ort.feeds import Feed, feeds
 from tcfuse.ort.inference import Session, open_session, ort_errors
-from tcfuse.ort.sizes import evaluate_size
 from tcfuse.ort.subgraph import constant_of, function_of, single_node
 from tcfuse.targets.base import Interface
-from tcfuse.tc.ast import AssignKind
 from tcfuse.tc.checked import CheckedDef
 
 log = logging.getLogger(__name__)
@@ -175,43 +174,6 @@ def _tells(interface: Interface, feed: Feed) -> bool:
     """Whether something could come out wrong: no input is empty that need not be."""
     pairs = zip(interface.inputs, feed.arrays, strict=True)
     return not any(array.size == 0 and 0 not in port.type.shape for port, array in pairs)
-
-
-def exact_outputs(
-    checked: CheckedDef, interface: Interface, feed: Feed, flushes: Collection[str] = ()
-) -> Sequence[np.ndarray]:
-    """Float64 answers, in the shapes the definition declares.
-
-    Args:
-        checked: The definition.
-        interface: The kernel's signature.
-        feed: The inputs.
-        flushes: Functions whose results below the least normal number are 0, as they are in a
-            kernel: an infinity times such a result is NaN.
-    """
-    from tcfuse.tc.evaluate import evaluate  # loads SciPy and SymPy: not for a warm run
-
-    arrays: dict[str, np.ndarray] = {}
-    for param, array in zip(checked.definition.params, feed.arrays, strict=True):
-        assert param.type is not None, f"parameter {param.name} has no type"
-        shape = tuple(evaluate_size(size, feed.sizes) for size in param.type.shape)
-        arrays[param.name] = array.reshape(shape)
-    with np.errstate(all="ignore"):
-        answers = evaluate(checked, arrays, feed.sizes, flushes=flushes)
-    return [answers[name] for name in checked.outputs]
-
-
-def reduction_length(checked: CheckedDef, feed: Feed) -> int:
-    """An upper bound for the number of elements any output element sums over."""
-    if not adds_up(checked):
-        return 1
-    return max((array.size for array in feed.arrays), default=1)
-
-
-def adds_up(checked: CheckedDef) -> bool:
-    """Whether some statement is a sum or a product, whose order of operations matters."""
-    sums = (AssignKind.ADD, AssignKind.ADD_RESET, AssignKind.MUL, AssignKind.MUL_RESET)
-    return any(s.reduction and s.comprehension.assign in sums for s in checked.statements)
 
 
 def one_line(error: Exception) -> str:

@@ -21,18 +21,18 @@ class Bound:
 
     Attributes:
         runner: What ``DirectKernel.runner`` made of the arrays.
-        tensors: The arrays, which live as long as this does.
         parts: For each phase, how many parts of it run at the same time; none when there is
             nothing to run.
-        shared: Scratch of the call.
-        local: Scratch of each part.
+        shared: Address of the scratch of the call; ``None`` where the stack serves.
+        local: The same for each part.
+        memory: Tensors and scratch, which live as long as this does.
     """
 
     runner: Callable[..., int]
-    tensors: Sequence[np.ndarray]
     parts: tuple[int, ...]
-    shared: np.ndarray | None
-    local: np.ndarray | None
+    shared: int | None
+    local: tuple[int | None, ...]
+    memory: Sequence[np.ndarray]
 
     @classmethod
     def of(
@@ -42,6 +42,7 @@ class Bound:
         dims: Sequence[int],
         tensors: Sequence[np.ndarray],
         threads: int = 1,
+        scratch: Callable[[int], np.ndarray] | None = None,
     ) -> Bound:
         """A call that fills the outputs.
 
@@ -51,25 +52,32 @@ class Bound:
             dims: The dimensions of all inputs.
             tensors: Contiguous arrays: the inputs, then the outputs.
             threads: Parts to run at the same time, at most.
+            scratch: Makes memory of so many bytes, which are whole cache lines; it is asked
+                for all scratch then, where else the stack serves for little.
         """
         runner = kernel.runner(dims, [tensor.ctypes.data for tensor in tensors])
-        parts, most = (1,) * len(plan.parts), 1
-        if threads > 1:
-            parts = tuple(max(min(threads, n), 1) for n in plan.parts)
-            most = max(parts)
-        if plan.empty:
-            parts = ()
-        shared = _scratch(plan.shared_bytes, 1, always=most > 1)
-        return cls(runner, tensors, parts, shared, _scratch(plan.local_bytes, most))
+        parts = plan.parts_of(threads)
+        most = max(parts, default=1)
+        make = scratch or _fresh
+        memory = list(tensors)
+
+        def place(n_bytes: int, *, always: bool = False) -> int | None:
+            least = 0 if always or scratch is not None else STACK_SCRATCH
+            if n_bytes <= least:
+                return None
+            memory.append(make(-(-n_bytes // CACHE_LINE) * CACHE_LINE))
+            return memory[-1].ctypes.data
+
+        shared = place(plan.shared_bytes, always=most > 1)
+        local = tuple(place(plan.local_bytes) for _ in range(most))
+        return cls(runner, parts, shared, local, memory)
 
     def __call__(self) -> bool:
         """Fill the outputs; false when an index was out of range."""
-        shared = _address(self.shared)
-        if max(self.parts, default=1) == 1:  # the phases follow each other in one call
-            local = _address(self.local)
-            return not self.runner(shared, local, 0, len(self.parts), 0, 1)
+        if len(self.local) == 1:  # the phases follow each other in one call
+            return not self.runner(self.shared, self.local[0], 0, len(self.parts), 0, 1)
         return all(
-            _run_phase(self.runner, phase, parts, shared, self.local)
+            _run_phase(self.runner, phase, parts, self.shared, self.local)
             for phase, parts in enumerate(self.parts)
         )
 
@@ -79,13 +87,12 @@ def _run_phase(
     phase: int,
     parts: int,
     shared: int | None,
-    local: np.ndarray | None,
+    local: Sequence[int | None],
 ) -> bool:
     """Run the parts of one phase, the last of them on this thread."""
 
     def part(k: int) -> int:
-        mine = None if local is None else _address(local[k])
-        return runner(shared, mine, phase, phase + 1, k, parts)
+        return runner(shared, local[k], phase, phase + 1, k, parts)
 
     others = (
         [_pool(parts - 1, getpid()).submit(part, k) for k in range(parts - 1)]
@@ -97,15 +104,8 @@ def _run_phase(
     return not any(faults)
 
 
-def _scratch(n_bytes: int, parts: int, *, always: bool = False) -> np.ndarray | None:
-    """A row for each part; none when the stack serves."""
-    if n_bytes <= (0 if always else STACK_SCRATCH):
-        return None
-    return np.empty((parts, -(-n_bytes // CACHE_LINE) * CACHE_LINE), np.uint8)
-
-
-def _address(array: np.ndarray | None) -> int | None:
-    return None if array is None else array.ctypes.data
+def _fresh(n_bytes: int) -> np.ndarray:
+    return np.empty(n_bytes, np.uint8)
 
 
 @functools.cache

@@ -1,0 +1,229 @@
+"""What runs in the process that a candidate has for itself: outputs checked, then timed.
+
+Nothing here survives the candidate, and the candidate survives nothing here: the process is
+forked for it and ends with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tcfuse.ort.direct import DirectKernel, Plan
+from tcfuse.ort.running import Bound
+from tcfuse.tuning.cases import Case, staggered
+from tcfuse.tuning.guarded import Guarded
+from tcfuse.tuning.messages import Contender, Job, Limits, Report
+from tcfuse.tuning.racing import is_slow, race
+
+NEARLY = 64.0  # times the allowed error that the reference may have
+FILLS = (0xFF, 0x5A)  # of outputs before a run: what is not written is not right twice
+
+
+class RefusedError(Exception):
+    """The candidate cannot be used.
+
+    Args:
+        status: How that is called.
+        detail: Why.
+    """
+
+    def __init__(self, status: str, detail: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+
+
+Areas = list[Guarded]
+
+
+def run_job(
+    job: Job,
+    cases: Sequence[Case],
+    threads: int,
+    watched: Callable[[Areas], object],
+    stage: Callable[[str], object],
+) -> Report:
+    """Check the last contender, then time all of them.
+
+    Args:
+        job: What to do.
+        cases: What to run on; the first is timed.
+        threads: How many may work on a call.
+        watched: Told what memory is guarded.
+        stage: Told what is being done.
+    """
+    begin = time.perf_counter()
+    try:
+        kernels = [load(contender) for contender in job.contenders]
+        outputs = checked_outputs(job, kernels[-1], cases, threads, watched)
+        check_s = time.perf_counter() - begin
+        if job.race is None:
+            note = _adopt(cases, outputs)
+            return Report("ok", check_s=check_s, note=note)
+        stage("timing")
+        times = _race(job, kernels, cases[0], threads)
+    except RefusedError as refusal:
+        return Report(refusal.status, refusal.detail)
+    except MemoryError:
+        return Report("memory", f"more than {job.limits.memory >> 20} MiB")
+    status = "slow" if is_slow(times, job.race) else "ok"
+    return Report(status, times=tuple(map(tuple, times)), check_s=check_s)
+
+
+def load(contender: Contender) -> DirectKernel:
+    """The kernel of a library, in this process."""
+    return DirectKernel.of(contender.kernel, ctypes.CDLL(str(contender.library)))
+
+
+def checked_outputs(
+    job: Job,
+    kernel: DirectKernel,
+    cases: Sequence[Case],
+    threads: int,
+    watched: Callable[[Areas], object],
+) -> list[list[np.ndarray] | None]:
+    """The bytes of the outputs of each case, which are right.
+
+    A case with other sizes than the timed one's is left out (``None``) where the kernel does
+    not take them.  The outputs of the reference are not judged here.
+
+    Raises:
+        RefusedError: They are wrong, or the kernel writes where it may not.
+    """
+    found: list[list[np.ndarray] | None] = []
+    for number, case in enumerate(cases):
+        plan = kernel.plan(case.dims)
+        if plan is None and number > 0:
+            found.append(None)
+            continue
+        if plan is None:
+            raise RefusedError("wrong", kernel.complaint(case.dims))
+        check_scratch(plan, threads, job.limits)
+        runs = [
+            _guarded_run(kernel, plan, case, side, threads, watched)
+            for side in range(len(case.inputs))
+        ]
+        if job.race is not None:
+            _judge(case, runs)
+        found.append(runs[0])
+    return found
+
+
+def _judge(case: Case, runs: Sequence[list[np.ndarray]]) -> None:
+    """Refuse what is wrong in a run; equal outputs are looked at once."""
+    first, *others = runs
+    if problem := case.judge(first):
+        raise RefusedError("wrong", problem)
+    for other in others:
+        same = all(map(np.array_equal, first, other))
+        if not same and (problem := case.judge(other)):
+            raise RefusedError("wrong", f"in a second run, {problem}")
+
+
+def check_scratch(plan: Plan, threads: int, limits: Limits) -> None:
+    """Refuse a call that asks for more scratch than there may be."""
+    most = max(plan.parts_of(threads), default=1)
+    n_bytes = plan.shared_bytes + most * plan.local_bytes
+    if n_bytes > limits.memory:
+        raise RefusedError(
+            "memory", f"{n_bytes / 2**30:.1f} GiB of scratch, of {limits.memory / 2**30:.1f}"
+        )
+
+
+def _guarded_run(
+    kernel: DirectKernel,
+    plan: Plan,
+    case: Case,
+    side: int,
+    threads: int,
+    watched: Callable[[Areas], object],
+) -> list[np.ndarray]:
+    """The bytes of the outputs of a run between guard pages."""
+    at_end = side == 0
+    names = [f"output {port.name}" for port in case.ports]
+    outputs = [
+        Guarded.of(name, n_bytes, at_end=at_end)
+        for name, n_bytes in zip(names, case.output_bytes(), strict=True)
+    ]
+    written = list(outputs)
+    for area in outputs:
+        area.data[:] = FILLS[side]
+
+    def scratch(n_bytes: int) -> np.ndarray:
+        written.append(Guarded.of("scratch", n_bytes, at_end=at_end))
+        return written[-1].data
+
+    tensors = [area.data for area in (*case.inputs[side], *outputs)]
+    bound = Bound.of(kernel, plan, case.dims, tensors, threads, scratch)
+    watched([*case.inputs[side], *written])
+    if not bound():
+        raise RefusedError("wrong", f"{case.feed.label}: an index is out of range")
+    for area in written:
+        if not area.intact:
+            raise RefusedError("wrong", f"writes out of bounds, next to {area.name}")
+    return [area.data for area in outputs]
+
+
+def _adopt(cases: Sequence[Case], outputs: Sequence[list[np.ndarray] | None]) -> str:
+    """Keep what others are held against; how, for each case.
+
+    Raises:
+        RefusedError: The reference itself is wrong.
+    """
+    notes = []
+    for case, raw in zip(cases, outputs, strict=True):
+        if raw is None:
+            notes.append("dropped")
+            continue
+        typed = case.typed(raw)
+        if not case.known:
+            answers, note = typed, "default"
+            for kept, found in zip(case.exact, typed, strict=True):
+                kept[...] = found
+        elif not case.judge(raw):
+            answers, note = case.original, "float64"
+        else:
+            _check_reference(case, raw)
+            answers, note = typed, "near"
+        for kept, found in zip(case.original, answers, strict=True):
+            kept[...] = found
+        notes.append(note)
+    return " ".join(notes)
+
+
+def _check_reference(case: Case, raw: list[np.ndarray]) -> None:
+    """Refuse a reference that is further from float64 than rounding explains."""
+    for k, found in enumerate(case.compared(raw, case.typed(raw))):
+        port = case.ports[k]
+        allowed = NEARLY * found.allowed if port.type.dtype.is_float else 1.0
+        if found.problem or not found.error <= allowed:
+            worst = found.problem or f"error {found.error:.2g}; {found.place}"
+            raise RefusedError("wrong", f"{port.name} of {case.feed.label}: {worst}")
+
+
+def _race(
+    job: Job, kernels: Sequence[DirectKernel], case: Case, threads: int
+) -> list[list[float]]:
+    """Times of all contenders, on the same memory."""
+    assert job.race is not None
+    n_inputs = len(case.plain)
+    outputs = [staggered(n, n_inputs + k) for k, n in enumerate(case.output_bytes())]
+    calls = []
+    for kernel in kernels:
+        plan = kernel.plan(case.dims)
+        if plan is None:
+            raise RefusedError("wrong", kernel.complaint(case.dims))
+        calls.append(Bound.of(kernel, plan, case.dims, [*case.plain, *outputs], threads))
+    # The clock of the process goes by ticks where its processor time is limited.
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    gc.disable()
+    times = race(calls, job.race, clock)
+    if threads > 1:
+        calls[-1]()
+        if problem := case.judge(outputs):
+            raise RefusedError("wrong", f"on {threads} threads, {problem}")
+    return times

@@ -1,0 +1,317 @@
+"""Candidates measured on this machine, each compiled and run in processes of its own.
+
+A candidate becomes text (isl in a process that is killed when it takes too long), then a
+library (the C++ compiler, bounded too), then it is checked and timed in a process that was
+forked for it.  The next candidates are built meanwhile, but only one is timed at a time.
+Whatever one does costs one line.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+
+from tcfuse.debug import cache_dir
+from tcfuse.errors import TcfuseError, ToolchainError, UnsupportedError
+from tcfuse.ort.timing import Ratio
+from tcfuse.targets.base import KernelSource
+from tcfuse.tuning.building import Building, Compile, Compiling, digest_of
+from tcfuse.tuning.candidate import Candidate, Outcome, Subject
+from tcfuse.tuning.messages import MOST_POINTS, Contender, Job, Limits, Report, Setup
+from tcfuse.tuning.process import Measuring
+from tcfuse.tuning.racing import CONFIRM, Race
+
+log = logging.getLogger(__name__)
+
+REFERENCE_S = 60.0  # for checking the kernel with default knobs
+LEAST_CHECK_S = 2.0
+PATIENCE = 20  # times what checking the kernel with default knobs took
+DRIFT = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A candidate on its way; one of the two is there.
+
+    Attributes:
+        failed: Why it cannot be measured.
+        seconds: What it took.
+    """
+
+    source: str = ""
+    contender: Contender | None = None
+    failed: Outcome | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class LocalEvaluator:
+    """``protocols.Evaluator`` for the CPU of this machine.
+
+    Attributes:
+        workers: Candidates that are built at the same time.
+        race: How long each is timed.
+        most_points: Instances of statements up to which outputs are held against float64.
+        compile: Makes the text of a candidate.
+    """
+
+    workers: int = 1
+    race: Race = field(default_factory=Race)
+    most_points: int = MOST_POINTS
+    compile: Compile = field(default_factory=Compiling)
+    _session: _Session | None = None
+
+    def evaluate(
+        self, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """The outcome of each candidate as soon as there is one, in any order.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be measured.
+        """
+        return self._of(subject).evaluate(candidates, incumbent, self.race)
+
+    def confirm(
+        self, subject: Subject, candidates: Sequence[Candidate], rules: Race = CONFIRM
+    ) -> list[Outcome]:
+        """A longer run of the kernel with default knobs beside all candidates.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be measured.
+        """
+        return self._of(subject).confirm(candidates, rules)
+
+    def drift(self) -> float:
+        """How far apart the reference's times were, relative to their median."""
+        return 0.0 if self._session is None else self._session.drift()
+
+    def close(self) -> None:
+        """End every process."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        if isinstance(self.compile, Compiling):
+            self.compile.stop()
+
+    def _of(self, subject: Subject) -> _Session:
+        if self._session is None or self._session.subject != subject:
+            if self._session is not None:
+                self._session.close()
+            self._session = _Session.start(subject, self)
+        return self._session
+
+
+@dataclass(slots=True)
+class _Session:
+    """One subject's processes and what is known of its candidates."""
+
+    subject: Subject
+    compile: Compile
+    measuring: Measuring
+    folder: tempfile.TemporaryDirectory[str]
+    pool: ThreadPoolExecutor
+    reference: Built = field(default_factory=Built)
+    limits: Limits = field(default_factory=Limits)
+    built: dict[Candidate, Future[Built]] = field(default_factory=dict)
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    contenders: dict[str, Contender] = field(default_factory=dict)
+    reference_s: list[float] = field(default_factory=list)
+    noise: float = 0.0
+    warned: bool = False
+
+    @classmethod
+    def start(cls, subject: Subject, evaluator: LocalEvaluator) -> _Session:
+        """Everything that candidates are held against.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be measured.
+        """
+        setup = Setup(
+            subject.definition,
+            subject.interface,
+            dict(subject.sizes),
+            subject.threads,
+            cache_dir(),
+            evaluator.most_points,
+        )
+        measuring = Measuring(setup)
+        measuring.start()
+        session = cls(
+            subject,
+            evaluator.compile,
+            measuring,
+            tempfile.TemporaryDirectory(prefix="tcfuse-tune-"),
+            ThreadPoolExecutor(evaluator.workers, thread_name_prefix="tcfuse-build"),
+        )
+        try:
+            session._measure_reference(evaluator.race)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _measure_reference(self, rules: Race) -> None:
+        self.reference = self._build(Candidate()).result()
+        if (failed := self.reference.failed) is not None:
+            raise UnsupportedError(f"there is no kernel with default knobs: {failed.detail}")
+        assert self.reference.contender is not None
+        limits = Limits(REFERENCE_S, memory=self.limits.memory)
+        report = self.measuring.run(Job((self.reference.contender,), None, limits))
+        if report.status != "ok":
+            sentence = f"{report.status}: {report.detail}"
+            raise UnsupportedError(f"the kernel with default knobs cannot be used: {sentence}")
+        check_s = max(LEAST_CHECK_S, PATIENCE * report.check_s)
+        self.limits = replace(limits, check_s=check_s, race_s=check_s + 10.0)
+        twice = self.measuring.run(Job((self.reference.contender,) * 2, rules, self.limits))
+        itself = self._read(twice, 1, self.reference.source)
+        self.noise = abs((itself.speedup or 1.0) - 1.0)
+        self.outcomes[itself.source] = replace(itself, speedup=1.0)
+        how = report.note.split()
+        if how[0] != "float64":
+            log.info("%s: %s", self.subject.name, _ANSWERS[how[0]])
+
+    def evaluate(
+        self, candidates: Sequence[Candidate], incumbent: Candidate, rules: Race
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """``LocalEvaluator.evaluate``."""
+        best = self._build(incumbent)
+        futures = {self._build(candidate): candidate for candidate in dict.fromkeys(candidates)}
+        try:
+            for future in as_completed(futures):
+                begin = time.perf_counter()
+                built = future.result()
+                outcome = self._outcome(built, best.result(), rules)
+                seconds = built.seconds + time.perf_counter() - begin
+                yield futures[future], replace(outcome, seconds=round(seconds, 4))
+        finally:
+            for future in futures:
+                future.cancel()
+            self.built = {c: f for c, f in self.built.items() if not f.cancelled()}
+
+    def _outcome(self, built: Built, best: Built, rules: Race) -> Outcome:
+        if built.failed is not None:
+            return built.failed
+        if (known := self.outcomes.get(built.source)) is not None:
+            return known
+        assert built.contender is not None
+        assert self.reference.contender is not None
+        beside = [self.reference.contender]
+        if best.contender is not None and best.source not in (
+            self.reference.source,
+            built.source,
+        ):
+            beside.append(best.contender)
+        report = self.measuring.run(Job((*beside, built.contender), rules, self.limits))
+        outcome = self._read(report, len(beside), built.source)
+        self.outcomes[built.source] = outcome
+        return outcome
+
+    def confirm(self, candidates: Sequence[Candidate], rules: Race) -> list[Outcome]:
+        """``LocalEvaluator.confirm``."""
+        built = [future.result() for future in map(self._build, candidates)]
+        usable = {b.source: b.contender for b in built if b.contender is not None}
+        usable.pop(self.reference.source, None)
+        found = self._confirmed(usable, rules)
+        return [
+            b.failed or found.get(b.source) or self._outcome(b, self.reference, rules)
+            for b in built
+        ]
+
+    def _confirmed(self, usable: Mapping[str, Contender], rules: Race) -> dict[str, Outcome]:
+        """All of them in one process; each alone where one of them fails there."""
+        assert self.reference.contender is not None
+        rest = tuple(usable.values())
+        if not rest:
+            return {}
+        job = Job((self.reference.contender, *rest), rules, self.limits)
+        report = self.measuring.run(job)
+        if report.status in ("ok", "slow"):
+            return {source: self._read(report, k, source) for k, source in enumerate(usable, 1)}
+        if len(rest) == 1:
+            return {source: self._read(report, 1, source) for source in usable}
+        found: dict[str, Outcome] = {}
+        for source, contender in usable.items():
+            found |= self._confirmed({source: contender}, rules)
+        return found
+
+    def _read(self, report: Report, position: int, source: str) -> Outcome:
+        """The outcome of the contender at that position."""
+        if report.status not in ("ok", "slow"):
+            return Outcome(report.status, detail=report.detail, source=source)
+        ratio = Ratio.paired(report.times[0], report.times[position])
+        self.reference_s.append(median(report.times[0]))
+        self._warn()
+        return Outcome(
+            report.status,
+            micros=ratio.after_us,
+            speedup=ratio.value,
+            spread=ratio.spread,
+            source=source,
+        )
+
+    def drift(self) -> float:
+        """``LocalEvaluator.drift``."""
+        times = self.reference_s
+        return (max(times) - min(times)) / median(times) if times else 0.0
+
+    def _warn(self) -> None:
+        if not self.warned and (drift := self.drift()) > DRIFT:
+            self.warned = True
+            log.warning(
+                "%s: the machine drifts: the same kernel took %.0f %% more or less time in "
+                "this session; ratios are paired",
+                self.subject.name,
+                100 * drift,
+            )
+
+    def _build(self, candidate: Candidate) -> Future[Built]:
+        if candidate not in self.built:
+            self.built[candidate] = self.pool.submit(self._made, candidate)
+        return self.built[candidate]
+
+    def _made(self, candidate: Candidate) -> Built:
+        begin = time.perf_counter()
+        built = self._tried(candidate)
+        return replace(built, seconds=time.perf_counter() - begin)
+
+    def _tried(self, candidate: Candidate) -> Built:
+        try:
+            kernel = self.compile(self.subject, candidate)
+            assert isinstance(kernel, KernelSource), "this machine measures kernels for CPUs"
+            source = digest_of(kernel)
+            if source not in self.contenders:
+                building = Building(Path(self.folder.name))
+                made = building.build(kernel, self.subject.numerics, source)
+                self.contenders.setdefault(source, made)
+        except ToolchainError as error:
+            return Built(failed=Outcome("refused", detail=f"C++ compiler: {_line(error)}"))
+        except TcfuseError as error:
+            return Built(failed=Outcome("refused", detail=_line(error)))
+        except Exception as error:  # the same border as where kernels are compiled
+            log.warning("internal error in %s", self.subject.name, exc_info=True)
+            text = f"internal error: {type(error).__name__}: {_line(error)}"
+            return Built(failed=Outcome("refused", detail=text))
+        return Built(source, self.contenders[source])
+
+    def close(self) -> None:
+        """End every process."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        self.measuring.stop()
+        self.pool.shutdown(wait=True)
+        self.folder.cleanup()
+
+
+_ANSWERS = {
+    "default": "too large for float64: outputs are held against those of the default knobs",
+    "near": "outputs may be as far from float64 as those of the default knobs",
+}
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300] or type(error).__name__
