@@ -20,13 +20,15 @@ from tcfuse.ort.operators import Naming
 from tcfuse.store import key_of
 from tcfuse.targets.base import CudaSource, KernelSource
 from tcfuse.targets.compilers import Compiler, Level
-from tcfuse.targets.toolchain import Toolchain, Unit
+from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tuning.candidate import Candidate, Subject
 from tcfuse.tuning.messages import Contender
 
 ISL_S = 10  # of processor time
 CXX_S = 30  # of processor time
 CXX_KIB = 8 << 20  # of address space
+NAME = "candidate"
+NAMING = Naming(ports=True)
 _BOUNDED = f'ulimit -t {CXX_S}; ulimit -v {CXX_KIB}; exec "$@"'
 
 
@@ -80,8 +82,18 @@ def options_of(subject: Subject, candidate: Candidate) -> MappingOptions:
 
 def digest_of(kernel: KernelSource | CudaSource) -> str:
     """Names what a kernel is, whatever it is called."""
-    plain = replace(kernel, name="kernel")
-    return key_of(str(plain).replace(kernel.name, "kernel"))
+    plain = replace(kernel, name=NAME)
+    return key_of(str(plain).replace(kernel.name, NAME))
+
+
+def _anonymous(kernel: KernelSource) -> KernelSource:
+    """The kernel under the name that all candidates have."""
+    phases = tuple(
+        replace(phase, symbol=phase.symbol.replace(kernel.name, NAME))
+        for phase in kernel.phases
+    )
+    text = kernel.text.replace(kernel.name, NAME)
+    return replace(kernel, name=NAME, text=text, phases=phases)
 
 
 @dataclass(slots=True)
@@ -105,12 +117,10 @@ class Building:
         level, shared = self._tools()
         own = replace(shared, compiler=_bounded(shared.compiler), cache=None)
         contract = "off" if numerics == "strict" else "fast"
-        shell = shell_units([kernel], [level], Naming(ports=True), DIRECT)
-        made: list[Unit] = [kernel_unit(kernel, level, contract)]
-        made += [unit for unit in shell if unit.name == "table.c"]
-        objects = own.compile(made)
+        kernel = _anonymous(kernel)  # so that many candidates have one table
+        objects = own.compile([kernel_unit(kernel, level, contract)])
         with self._lock:  # the first compiles them, the others find them
-            objects += shared.compile([unit for unit in shell if unit.name != "table.c"])
+            objects += shared.compile(shell_units([kernel], [level], NAMING, DIRECT))
         path = self.folder / f"{digest}.so"
         own.link(objects, path)
         return Contender(path, replace(kernel, text="", tc=""))

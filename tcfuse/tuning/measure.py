@@ -79,13 +79,13 @@ class LocalEvaluator:
 
     def confirm(
         self, subject: Subject, candidates: Sequence[Candidate], rules: Race = CONFIRM
-    ) -> list[Outcome]:
-        """A longer run of the kernel with default knobs beside all candidates.
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """A longer run of all candidates beside each other and the kernel with default knobs.
 
         Raises:
             UnsupportedError: The kernel with default knobs cannot be measured.
         """
-        return self._of(subject).confirm(candidates, rules)
+        return iter(self._of(subject).confirm(candidates, rules))
 
     def drift(self) -> float:
         """How far apart the reference's times were, relative to their median."""
@@ -212,16 +212,17 @@ class _Session:
         self.outcomes[built.source] = outcome
         return outcome
 
-    def confirm(self, candidates: Sequence[Candidate], rules: Race) -> list[Outcome]:
+    def confirm(
+        self, candidates: Sequence[Candidate], rules: Race
+    ) -> list[tuple[Candidate, Outcome]]:
         """``LocalEvaluator.confirm``."""
-        built = [future.result() for future in map(self._build, candidates)]
-        usable = {b.source: b.contender for b in built if b.contender is not None}
+        built = {c: self._build(c) for c in candidates}
+        made = {c: future.result() for c, future in built.items()}
+        usable = {b.source: b.contender for b in made.values() if b.contender is not None}
         usable.pop(self.reference.source, None)
         found = self._confirmed(usable, rules)
-        return [
-            b.failed or found.get(b.source) or self._outcome(b, self.reference, rules)
-            for b in built
-        ]
+        found[self.reference.source] = self.outcomes[self.reference.source]
+        return [(c, b.failed or found[b.source]) for c, b in made.items()]
 
     def _confirmed(self, usable: Mapping[str, Contender], rules: Race) -> dict[str, Outcome]:
         """All of them in one process; each alone where one of them fails there."""

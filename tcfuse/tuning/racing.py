@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 MOST_CALLS = 500  # in a block
 LONG_S = 0.005  # a call that long needs none before it that fills the caches
@@ -21,23 +20,28 @@ class Race:
     """How long contenders are timed.
 
     Attributes:
-        budget_s: Seconds for all of them; the first rounds are run in any case.
-        block_s: Seconds of calls in a row.
+        budget_s: Seconds for all of them; the first rounds are run in any case, and what may
+            be promoted gets twice as many.
+        block_s: Seconds of calls in a row; many short blocks tell more than a few long ones.
         least: Rounds before anything is decided, but that a contender is hopeless.
         most: Rounds of those that are near the incumbent.
+        promoted: Rounds of those that seem to be faster than it.
         hopeless: How many times slower than the incumbent ends a race at once.
         behind: How many times slower than it ends a race after ``least`` rounds.
     """
 
     budget_s: float = 0.3
-    block_s: float = 0.002
-    least: int = 5
-    most: int = 25
+    block_s: float = 0.001
+    least: int = 8
+    most: int = 40
+    promoted: int = 120
     hopeless: float = 1.5
     behind: float = 1.08
 
 
-CONFIRM = Race(budget_s=3.0, block_s=0.005, least=15, most=60, hopeless=1e9, behind=1e9)
+_NEVER = 1e9
+CONFIRM = Race(4.0, 0.001, 5, 300, 300, _NEVER, _NEVER)
+"""For the few that may be chosen."""
 
 
 def race(
@@ -69,7 +73,7 @@ def race(
 
 def is_slow(times: Sequence[Sequence[float]], rules: Race) -> bool:
     """Whether the last contender was given up as hopeless."""
-    return len(times[-1]) < rules.least and _behind(times) > rules.hopeless
+    return len(times[-1]) < rules.least and _always(times, rules.hopeless)
 
 
 def _seconds(call: Callable[[], object], clock: Callable[[], float]) -> float:
@@ -93,18 +97,27 @@ def _block(call: Callable[[], object], count: int, clock: Callable[[], float]) -
     return (clock() - start) / count
 
 
-def _behind(times: Sequence[Sequence[float]]) -> float:
-    """How many times slower the last contender is than the one before it."""
+def _behind(times: Sequence[Sequence[float]]) -> list[float]:
+    """How many times slower the last contender is than the one before it, by round."""
     pairs = zip(times[-1], times[-2], strict=True)
-    return median(ours / max(theirs, 1e-12) for ours, theirs in pairs)
+    return [ours / max(theirs, 1e-12) for ours, theirs in pairs]
+
+
+def _always(times: Sequence[Sequence[float]], ratio: float) -> bool:
+    """Whether it is that far behind in every round, which is not noise."""
+    return min(_behind(times)) > ratio
 
 
 def _decided(times: Sequence[Sequence[float]], rules: Race, spent_s: float) -> bool:
     rounds = len(times[-1])
     if rounds < 2:
         return False
-    if rounds >= rules.most:
+    if rounds < rules.least:
+        return _always(times, rules.hopeless) or (rounds >= 3 and spent_s > rules.budget_s)
+    behind = sorted(_behind(times))
+    if behind[rounds // 2] < 1.0:
+        return rounds >= rules.promoted or spent_s > 2 * rules.budget_s
+    if rounds >= rules.most or spent_s > rules.budget_s:
         return True
-    if rounds < rules.least:  # a contender behind in every round by far is not noise
-        return _behind(times) > rules.hopeless or (rounds >= 3 and spent_s > rules.budget_s)
-    return spent_s > rules.budget_s or _behind(times) > rules.behind
+    # In three rounds of four at least, lest a burst of noise decides.
+    return behind[rounds // 2] > rules.behind and behind[rounds // 4] > (1 + rules.behind) / 2

@@ -20,8 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tcfuse.isolation import receive, send
-from tcfuse.tuning.cases import Case, answer, make_cases
+from tcfuse.tuning.cases import Case, answer, make_cases, shared
 from tcfuse.tuning.child import run_job
 from tcfuse.tuning.guarded import Guarded, described, on_fault
 from tcfuse.tuning.messages import Job, Limits, Report, Setup
@@ -72,14 +74,18 @@ class _Server:
         """Make the cases, and float64's answers in a process of its own."""
         checked, cases = make_cases(setup)
         self.threads, self.cases = setup.threads, cases
-        for case in cases:
-            if case.affordable:
+        done = shared((len(cases),), np.dtype(np.bool_))
 
-                def fill(case: Case = case) -> Report:
+        def fill(_tell: Callable[[str], object]) -> Report:
+            for number, case in sorted(enumerate(cases), reverse=True):  # the small one first
+                if case.affordable:
                     answer(checked, setup.interface, case)
-                    return Report("ok")
+                    done[number] = True
+            return Report("ok")
 
-                case.known = self.fork(lambda _: fill(), Limits(ANSWER_S), None).status == "ok"
+        self.fork(fill, Limits(ANSWER_S), None)
+        for case, known in zip(cases, done, strict=True):
+            case.known = bool(known)
             for kept, found in zip(case.original, case.rounded(), strict=True):
                 kept[...] = found
             case.place()
