@@ -73,9 +73,6 @@ def short_float(target: DType, value: str, *, saturate: bool) -> str:
 def power_of_two(value: str, rounding: str, saturate: bool) -> Conversion:
     """``value`` as an exponent alone; zero and negative numbers are too small.
 
-    The cast of the language takes the nearest one, but for what is below the second smallest:
-    that it takes up.
-
     Raises:
         UnsupportedError: ``rounding`` is none that ONNX has.
     """
@@ -90,7 +87,7 @@ def power_of_two(value: str, rounding: str, saturate: bool) -> Conversion:
     rounded = {
         "up": "near < bounded ? 2 * near : near",
         "down": "near > bounded ? near / 2 : near",
-        "nearest": f"bounded < {number(1.5 * least)} ? {bounds[0]} : near",
+        "nearest": "near",
     }
     if rounding not in rounded:
         raise UnsupportedError(f"Cast rounding {rounding!r}")

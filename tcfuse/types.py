@@ -104,6 +104,17 @@ class DType(Enum):
             return DType.FLOAT32 if self.bytes < 4 else self
         return DType.INT32 if self.bits < 8 else self
 
+    def nearest(self, values: Array) -> Array:
+        """Floats as the nearest ones of this float type; ties to even, of exponents alone up.
+
+        Args:
+            values: In ``float`` or ``double``.
+        """
+        if self is DType.FLOAT8E8M0:  # ml_dtypes before 0.7 takes up what is below 2^-126
+            least = self.limits[0]
+            values = np.where((values > 0) & (values < 1.5 * least), least, values)
+        return values.astype(self.numpy)
+
     @classmethod
     def from_onnx(cls, number: int) -> DType | None:
         """The type with that ``TensorProto`` number; ``None`` when tcfuse has none."""

@@ -14,7 +14,7 @@ def literal(dtype: DType, value: float | bool) -> Expr:
         return Const(bool(value))
     if dtype.is_float:
         with np.errstate(over="ignore"):
-            rounded = float(np.asarray(value, np.float64).astype(dtype.numpy))
+            rounded = float(dtype.nearest(np.asarray(value, np.float64)))
         return Cast(dtype, Const(rounded))
     return Cast(dtype, Const(int(value)))
 

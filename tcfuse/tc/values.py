@@ -217,7 +217,7 @@ def cast(value: Value, kind: Type, dtype: DType, *, rounds: bool = True) -> Arra
         exact = np.asarray(value, dtype=np.float64)
         if dtype.bytes == 1:
             # Not a matter of precision: a code stands for a number.
-            return exact.astype(np.float32).astype(dtype.numpy).astype(np.float64)
+            return dtype.nearest(exact.astype(np.float32)).astype(np.float64)
         rounded: Array = exact.astype(dtype.numpy).astype(np.float64)
         return rounded if rounds else exact
     if dtype.bits < 8:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tcfuse.targets.compilers import levels
+from tcfuse.types import DType
 from tests.codegen.conftest import DEVICE, fused
 
 pytestmark = [pytest.mark.compiler, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -452,7 +453,7 @@ def test_floats_of_a_byte(build, level, width, name):
     x = x[: x.size // 16 * 16]
     got = np.empty(x.size, np.uint8)
     call(library, f"store_{name}_{width}", x, got)
-    want = x.astype(kind)
+    want = DType.from_tc(name).nearest(x)
     nan = np.isnan(x)
     special = got[nan].view(kind).astype(np.float32)
     np.testing.assert_array_equal(special, want[nan].astype(np.float32))
@@ -462,6 +463,17 @@ def test_floats_of_a_byte(build, level, width, name):
     rounded = np.empty_like(x)
     call(library, f"round_{name}_{width}", x, rounded)
     np.testing.assert_array_equal(rounded, want.astype(np.float32))
+
+
+def test_a_power_of_two_is_the_nearest_one():
+    known = 2.0 ** np.arange(-127, 128)
+    middle = known[:-1] * 1.5
+    x = np.concatenate([known, middle, *(np.nextafter(middle, end) for end in (0, np.inf))])
+    x = np.concatenate([x, 2.0 ** np.array([-149.0, -140.0, -128.0])])
+    for given in (x, x.astype(np.float32)):
+        nearest = np.argmin(np.abs(known[::-1] - given[:, None]), axis=1)  # of two the larger
+        want = known[::-1][nearest]
+        np.testing.assert_array_equal(DType.FLOAT8E8M0.nearest(given).astype(np.float64), want)
 
 
 @pytest.mark.parametrize("width", LOOKUP_WIDTHS)

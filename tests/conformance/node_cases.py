@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -97,4 +98,28 @@ def cases() -> tuple[Any, ...]:
     """Every node case, made without the warnings NumPy has about overflows in them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return tuple(load_node_model_tests())
+        found = tuple(load_node_model_tests())
+    for case in found:
+        if "to_INT" in case.name or "to_UINT" in case.name:
+            case.data_sets = [without_open_values(*data) for data in case.data_sets]
+    return found
+
+
+def without_open_values(
+    inputs: Sequence[Any], outputs: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """A cast's data with 0 for floats that an integer of less than a byte does not hold.
+
+    ONNX leaves those open, and its cases expect what ``ml_dtypes`` makes of them: the low bits
+    before version 0.7, then 0.
+    """
+    given, want = array_of(inputs[0]), array_of(outputs[0])
+    source, target = type_of(given).dtype, type_of(want).dtype
+    if not source.is_float or target.is_float or target.bits >= 8:
+        return list(inputs), list(outputs)
+    least, largest = target.limits
+    rounded = np.rint(given.astype(np.float64))
+    is_open = (rounded < least) | (rounded > largest)
+    assert not is_open.all()
+    given, want = (np.where(is_open, a.dtype.type(0), a) for a in (given, want))
+    return [given, *inputs[1:]], [want]

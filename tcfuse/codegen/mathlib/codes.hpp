@@ -68,15 +68,15 @@ TCF_INLINE with_elem<V, float> from_code(V code) {
   }
 }
 
-// Nearest, ties to even.  As a power of two, as ml_dtypes does it: ties up, below 2^-126 up, and
-// NaN for what has no logarithm.
+// Nearest, ties to even.  As a power of two, as ml_dtypes does it: ties up, and NaN for what has no
+// logarithm.
 template <class Format, class V>
 TCF_INLINE with_elem<V, uint8_t> to_code(V v) {
   typedef uints<V> U;
   const U u = bits<U>(v), a = u & cst<U>(0x7fffffffu);
   if constexpr (same<Format, float8e8m0>) {
     U r = (u + cst<U>(0x400000)) >> 23;
-    r = select(lt(u, cst<U>(0x800000)), (u + cst<U>(0x3fffff)) >> 23, r);
+    r = select(lt(u, cst<U>(0x800000)), (u + cst<U>(0x200000)) >> 23, r);  // 0x400000 is 2^-127
     // From the middle above the largest one on; infinities, NaN and negative numbers too.
     r = select(ge(u, cst<U>(0x7f400000)), cst<U>(255), r);
     return cast<uint8_t>(select(eq(u, cst<U>(0)), cst<U>(255), r));
