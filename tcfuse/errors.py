@@ -40,6 +40,10 @@ class DeviceError(TcfuseError):
     """There is no GPU that can be used, or its driver refused something."""
 
 
+class WorkerError(TcfuseError):
+    """The workers that candidates are given to cannot be reached, or cannot be used."""
+
+
 class ToolchainError(TcfuseError):
     """A compiler failed.
 

@@ -44,6 +44,12 @@ class Evaluator(Protocol):
         """
         ...
 
+    def confirm(
+        self, subject: Subject, candidates: Sequence[Candidate]
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """Measure a few once more, beside each other and the default, for longer."""
+        ...
+
     def close(self) -> None:
         """End every process."""
         ...

@@ -1,0 +1,182 @@
+"""Candidates tried by workers of dask.distributed, some of which die or are not alike."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tcfuse.errors import UnsupportedError, WorkerError
+from tcfuse.processor import processor
+from tcfuse.tuning import cluster, dispatch
+from tcfuse.tuning.candidate import Candidate
+from tests.tuning.fakes import IMPOSSIBLE, KILLS, SUBJECT, Fake, candidates
+
+distributed = pytest.importorskip("distributed")
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [
+    pytest.mark.timeout(180),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of tornado's sockets
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Cluster:
+    """A scheduler in this process, and workers in others."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.running: list[subprocess.Popen[bytes]] = []
+        self.scheduler = distributed.LocalCluster(
+            n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        )
+        self.address = self.scheduler.scheduler_address
+
+    def worker(self, nanny: str = "--no-nanny", root: Path = ROOT) -> subprocess.Popen[bytes]:
+        """Start ``dask worker`` with the tcfuse that lies in ``root``."""
+        options = (nanny, "--nthreads", "1", "--no-dashboard", "--death-timeout", "60")
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "dask", "worker", self.address, *options],
+            env={
+                "HOME": str(self.folder),
+                "PYTHONPATH": f"{root}:{ROOT}",
+                "TMPDIR": str(self.folder),
+            },
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.folder,
+            start_new_session=True,
+        )
+        self.running.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in self.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        self.scheduler.close()
+
+
+@pytest.fixture
+def processes(tmp_path):
+    found = Cluster(tmp_path)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def connect(processes, tmp_path):
+    started = []
+
+    def make(
+        seconds: float = 0.0, *, n_workers: int = 1, **options
+    ) -> cluster.ClusterEvaluator:
+        fake = partial(Fake, tmp_path, seconds)
+        evaluator = cluster.evaluator(processes.address, fake, **options)
+        started.append(evaluator)
+        end = time.monotonic() + 60
+        while len(evaluator._crew.look()) < n_workers and time.monotonic() < end:
+            time.sleep(0.1)
+        return evaluator
+
+    yield make
+    for evaluator in started:
+        evaluator.close()
+
+
+def tried(evaluator, *unroll):
+    return list(evaluator.evaluate(SUBJECT, candidates(*unroll), Candidate()))
+
+
+def test_workers_share_the_candidates_and_one_that_dies_is_made_up_for(processes, connect):
+    first, second = processes.worker(), processes.worker()
+    evaluator = connect(0.2, n_workers=2)
+    assert evaluator.device == processor()
+    assert str(evaluator) == f"2 workers with {processor()}"
+    outcomes = evaluator.evaluate(SUBJECT, candidates(*range(1, 17)), Candidate())
+    found = [next(outcomes) for _ in range(6)]
+    first.send_signal(signal.SIGKILL)
+    found += outcomes
+    assert Counter(each for each, _ in found) == Counter(candidates(*range(1, 17)))
+    assert {outcome.status for _, outcome in found} == {"ok"}
+    assert len({outcome.detail.split()[0] for _, outcome in found}) == 2
+    assert second.poll() is None
+    assert [each for each, _ in evaluator.confirm(SUBJECT, candidates(2, 1))] == candidates(
+        2, 1
+    )
+    with pytest.raises(UnsupportedError, match=r"^nobody can try this$"):
+        tried(evaluator, IMPOSSIBLE)
+
+
+def test_a_candidate_that_kills_workers_is_reported(processes, connect):
+    processes.worker("--nanny")  # which starts another one
+    found = dict(tried(connect(), KILLS, 1, 2))
+    assert found[candidates(KILLS)[0]].status == "crashed"
+    assert [found[each].status for each in candidates(1, 2)] == ["ok"] * 2
+
+
+def test_workers_that_are_not_alike_are_left_out(processes, connect, tmp_path):
+    other = tmp_path / "other"
+    for package in ("tcfuse", "op_library"):
+        shutil.copytree(ROOT / package, other / package)
+    with (other / "tcfuse" / "knob.py").open("a", encoding="utf-8") as file:
+        file.write("# edited\n")
+    processes.worker(root=other)
+    with pytest.raises(
+        WorkerError, match=r"no worker can be used: 0 workers with .*; 1 worker"
+    ):
+        connect()
+    processes.worker()
+    processes.scheduler.wait_for_workers(2, timeout=60)
+    evaluator = connect()
+    assert str(evaluator) == (
+        f"1 worker with {processor()}; 1 worker left out: "
+        "it has another tcfuse or another compiler than this machine"
+    )
+    assert len(tried(evaluator, 1, 2)) == 2
+    with pytest.raises(WorkerError, match=f"left out: it has {processor()}"):
+        connect(device="Abacus")
+
+
+def test_a_scheduler_that_goes_ends_the_run(processes, connect, monkeypatch):
+    processes.worker()
+    outcomes = connect(0.2).evaluate(SUBJECT, candidates(*range(1, 100)), Candidate())
+    next(outcomes)
+    monkeypatch.setattr(cluster, "SECONDS", 5.0)
+    processes.scheduler.close()
+    with pytest.raises(WorkerError, match="does not answer any more"):
+        list(outcomes)
+
+
+def test_nobody_is_there(processes, connect, monkeypatch):
+    monkeypatch.setattr(cluster, "PATIENCE", 0.5)
+    monkeypatch.setattr(cluster, "SECONDS", 2.0)
+    with pytest.raises(WorkerError, match=f"{processes.address} has no workers"):
+        connect()
+    processes.scheduler.close()
+    with pytest.raises(WorkerError, match=f"no scheduler answers at {processes.address}"):
+        connect()
+
+
+def test_distributed_is_optional(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(WorkerError, match=r"pip install 'tcfuse\[distributed\]'"):
+        cluster.evaluator("tcp://127.0.0.1:1", partial(Fake, Path()))
+
+
+def test_workers_that_say_nothing_are_given_up(processes, connect, monkeypatch):
+    processes.worker()
+    evaluator = connect(3.0)
+    monkeypatch.setattr(dispatch, "SECONDS", 0.5)
+    monkeypatch.setattr(dispatch, "PATIENCE", 0.5)
+    with pytest.raises(WorkerError, match="no worker has come"):
+        tried(evaluator, 1)

@@ -1,0 +1,126 @@
+"""Whatever workers do, each candidate has one outcome, or the run ends with a sentence."""
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tcfuse.errors import WorkerError
+from tcfuse.tuning import dispatch
+from tcfuse.tuning.candidate import Candidate, Outcome
+from tcfuse.tuning.dispatch import Lost, Outcomes, Task, of_record, to_record
+from tests.tuning.fakes import SUBJECT, candidates
+
+OK = Outcome("ok", micros=1.0)
+
+
+class Scripted:
+    """Workers of which ``fates`` says what comes of their tasks: answer, keep on, or die."""
+
+    def __init__(self, n_workers: int, fates: Sequence[str]) -> None:
+        self.names = [f"w{n}" for n in range(n_workers)]
+        self.fates = list(fates)
+        self.tasks: dict[str, Task] = {}
+        self.given: list[Candidate] = []
+
+    def idle(self) -> Sequence[str]:
+        return [name for name in self.names if name not in self.tasks]
+
+    def send(self, worker: str, task: Task) -> None:
+        assert worker not in self.tasks
+        self.tasks[worker] = task
+        self.given += task.candidates
+
+    def receive(self, seconds: float) -> Sequence[tuple[str, Outcomes | Lost]]:
+        found: list[tuple[str, Outcomes | Lost]] = []
+        for worker, task in list(self.tasks.items()):
+            fate = self.fates.pop() if self.fates else "answer"
+            if fate == "answer":
+                found.append((worker, [(each, OK) for each in task.candidates]))
+            elif fate == "die":
+                found.append((worker, Lost("it died")))
+            else:
+                continue
+            del self.tasks[worker]
+        return found
+
+    def give_up(self, worker: str, *, hangs: bool = False) -> None:
+        del self.tasks[worker]
+        if hangs:
+            self.names.remove(worker)
+
+
+@given(
+    n_workers=st.integers(1, 5),
+    n_candidates=st.integers(0, 12),
+    fates=st.lists(st.sampled_from(["answer", "answer", "keep on", "die"]), max_size=40),
+)
+def test_each_candidate_has_one_outcome(n_workers, n_candidates, fates):
+    workers = Scripted(n_workers, fates)
+    asked = candidates(*(1 + n % 7 for n in range(n_candidates)))
+    found = None
+    with contextlib.suppress(WorkerError):
+        found = list(dispatch.evaluate(workers, SUBJECT, asked, Candidate()))
+    if found is None:
+        assert fates.count("die") >= 8
+    else:
+        assert Counter(candidate for candidate, _ in found) == Counter(asked)
+        assert {outcome.status for _, outcome in found} <= {"ok", "crashed"}
+        n_crashed = sum(outcome.status == "crashed" for _, outcome in found)
+        assert fates.count("die") >= 2 * n_crashed
+    assert not workers.tasks
+
+
+def test_workers_that_all_die_end_the_run():
+    workers = Scripted(2, ["die"] * 40)
+    with pytest.raises(WorkerError, match="8 workers were lost one after the other: it died"):
+        list(dispatch.evaluate(workers, SUBJECT, candidates(*range(1, 20)), Candidate()))
+
+
+def test_a_task_whose_worker_died_comes_after_the_rest():
+    workers = Scripted(1, ["die"])
+    asked = candidates(1, 2, 4)
+    found = [each for each, _ in dispatch.evaluate(workers, SUBJECT, asked, Candidate())]
+    assert found == [*asked[1:], asked[0]]
+    assert workers.given == [*asked, asked[0]]
+
+
+def test_candidates_are_confirmed_together():
+    workers = Scripted(3, [])
+    found = list(dispatch.confirm(workers, SUBJECT, candidates(1, 2)))
+    assert [each for each, _ in found] == candidates(1, 2)
+    assert list(dispatch.confirm(workers, SUBJECT, [])) == []
+
+
+def test_a_worker_that_hangs_is_given_nothing_more(monkeypatch):
+    monkeypatch.setattr(dispatch, "SECONDS", 0.0)
+    workers = Scripted(2, ["keep on"] * 2)
+    ((_, outcome),) = dispatch.evaluate(workers, SUBJECT, candidates(1), Candidate())
+    assert outcome.status == "crashed"
+    assert workers.names == []
+
+
+def test_nobody_comes(monkeypatch):
+    monkeypatch.setattr(dispatch, "PATIENCE", 0.2)
+    begin = time.monotonic()
+    with pytest.raises(WorkerError, match="no worker has come for 0 s"):
+        list(dispatch.evaluate(Scripted(0, []), SUBJECT, candidates(1), Candidate()))
+    assert time.monotonic() - begin < 5
+
+
+def test_what_runs_is_given_up_when_nobody_wants_it():
+    workers = Scripted(3, ["keep on", "answer", "keep on"])
+    outcomes = dispatch.evaluate(workers, SUBJECT, candidates(1, 2, 4, 8), Candidate())
+    next(outcomes)
+    assert len(workers.tasks) == 2
+    outcomes.close()
+    assert workers.tasks == {}
+
+
+def test_a_task_travels():
+    task = Task(SUBJECT, tuple(candidates(1, 2)), *candidates(4), confirms=True)
+    assert of_record(to_record(task)) == task
