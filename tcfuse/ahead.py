@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from os import sched_getaffinity
 
 from tcfuse import profile
@@ -43,6 +43,10 @@ class Ahead:
             self._pool = ThreadPoolExecutor(len(sched_getaffinity(0)))
             units = [*constant_units(), *units]
         self._jobs += [self._pool.submit(_made, unit) for unit in units]
+
+    def wait(self) -> None:
+        """Wait for what was begun so far."""
+        wait(self._jobs)
 
     def finish(self) -> None:
         """Wait for all of them: nothing may run beside a measurement."""

@@ -21,6 +21,7 @@ from tcfuse.ort.record import interface_to_json
 from tcfuse.ort.stage import GateResult
 from tcfuse.ort.verify import Verification, reject_reason
 from tcfuse.planning import predicted
+from tcfuse.run import Run
 from tcfuse.tc.compose import ComposeError, TooLargeError
 
 log = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ class Judgement:
 
 def report(
     source: Path | None,
-    options: OptimizeOptions,
+    run: Run,
     plans: Sequence[FusionPlan],
     tried: Sequence[Attempt],
     judgement: Judgement,
@@ -187,7 +188,7 @@ def report(
 
     Args:
         source: Its file.
-        options: Of the run.
+        run: What it was done in.
         plans: Which regions there are.
         tried: What came of them.
         judgement: What was shown and measured.
@@ -198,12 +199,12 @@ def report(
     whole = gated.whole if gated is not None else None
     return Report(
         source=str(source or ""),
-        options=asdict(options),
+        options=asdict(run.options),
         regions=tuple(_region(attempt, judgement, code, plans) for attempt in tried),
         rejections=tuple((label(r.node), r.reason) for p in plans for r in p.rejections),
         speedup=whole.value if whole is not None else None,
         spread=whole.spread if whole is not None else None,
-        notes=tuple(_notes(judgement, code, options)),
+        notes=(*_notes(judgement, code, run.options), *run.wisdom.notes()),
         versions=versions(),
         block=block,
     )
@@ -248,6 +249,7 @@ def _region(
         cuda=code.get(name),
         measured=judgement.measured(name),
         predicted=predicted(attempt.group, plans),
+        tuned={t: a.to_record() for t, a in kernels.advice.items() if made[t] is not None},
     )
 
 

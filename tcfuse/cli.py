@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tcfuse import debug
-from tcfuse.commands import models, own_layers, tc_texts
+from tcfuse.commands import models, own_layers, tc_texts, wisdom_lines
 from tcfuse.commands.examples import examples
 from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
 
@@ -43,6 +43,7 @@ app.add_typer(cache, name="cache")
 models.add_to(app)
 own_layers.add_to(app)
 tc_texts.add_to(app)
+wisdom_lines.add_to(app)
 
 
 def _version(wanted: bool) -> None:

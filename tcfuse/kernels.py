@@ -7,8 +7,8 @@ run does not spend time to find it again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tcfuse import profile
@@ -30,6 +30,8 @@ from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.fixed_sizes import with_fixed_interface
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
+from tcfuse.wisdom.advice import Advice
+from tcfuse.wisdom.problem import Layer
 
 if TYPE_CHECKING:
     import onnx_ir as ir  # slow to load, and layers do without
@@ -69,11 +71,13 @@ class Kernels:
         cpu: The CPU's.
         cuda: The one for GPUs.
         without_cuda: Why there is none for GPUs, where one was asked for.
+        advice: The knobs of each target's that wisdom is behind.
     """
 
     cpu: CompiledKernel[KernelSource] | None = None
     cuda: CompiledKernel[CudaSource] | None = None
     without_cuda: str = ""
+    advice: Mapping[str, Advice] = field(default_factory=dict)
 
     @property
     def first(self) -> CompiledKernel[KernelSource] | CompiledKernel[CudaSource]:
@@ -109,11 +113,18 @@ class Kernels:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compiled:
-    """A region's kernels and the values they are connected to."""
+    """A region's kernels and the values they are connected to.
+
+    Attributes:
+        layer: The region as wisdom knows it; ``None`` where nobody will ask.
+        asked: Names what wisdom knew of it; empty where that was nothing.
+    """
 
     kernels: Kernels
     inputs: tuple[ir.Value, ...]
     outputs: tuple[ir.Value, ...]
+    layer: Layer | None = None
+    asked: str = ""
 
 
 def compile_cached(
@@ -162,26 +173,73 @@ def compile_targets(
     hint: str,
     options: OptimizeOptions,
     store: Store,
+    advice: Mapping[str, Advice] | None = None,
 ) -> Kernels:
     """A kernel for each target; one that is for the CPU alone is better than none.
+
+    Args:
+        checked: The definition.
+        interface: Its signature.
+        hint: The kernels' name, to which a digest is appended.
+        options: Of the run.
+        store: The cache.
+        advice: Knobs that wisdom has for a target; they take the place of the options'.
 
     Raises:
         UnsupportedError: There is none for the CPU, or for the only target.
     """
     without_cuda, cpu, cuda = "", None, None
+    given, had = advice or {}, dict[str, Advice]()
+    named = checked, interface, hint
+
+    def cpu_kernel(known: Advice | None) -> CompiledKernel[KernelSource]:
+        knobs = options.mapping if known is None else known.mapping(options.mapping)
+        return compile_cached(*named, knobs, store)
+
+    def cuda_kernel(known: Advice | None) -> CompiledKernel[CudaSource]:
+        knobs = options.mapping if known is None else known.mapping(options.mapping)
+        own = options.cuda if known is None else known.cuda()
+        return compile_cuda_cached(*named, knobs, own, store)
+
     if "cpu" in options.targets:
-        cpu = compile_cached(checked, interface, hint, options.mapping, store)
+        cpu = _advised(cpu_kernel, "cpu", given, had)
     if "cuda" in options.targets:
-        knobs = options.mapping, options.cuda
         try:
-            cuda = compile_cuda_cached(checked, interface, hint, *knobs, store)
+            cuda = _advised(cuda_kernel, "cuda", given, had)
         except (UnsupportedError, RuntimeError) as error:
             if cpu is None:
                 raise
             log.info("%s has no kernel for GPUs: %s", cpu.name, error)
             fault = "" if isinstance(error, UnsupportedError) else "internal error: "
             without_cuda = f"{fault}{error}"
-    return Kernels(cpu, cuda, without_cuda)
+    return Kernels(cpu, cuda, without_cuda, had)
+
+
+def _advised(
+    compiled: Callable[[Advice | None], CompiledKernel[Source]],
+    target: str,
+    given: Mapping[str, Advice],
+    had: dict[str, Advice],
+) -> CompiledKernel[Source]:
+    """The kernel with the knobs of wisdom, or without them where they do not suit it.
+
+    Args:
+        compiled: Makes it, with advice or without.
+        target: What it is for.
+        given: What wisdom advises.
+        had: Where it is put down what the kernel has.
+    """
+    known = given.get(target)
+    if known is None or not known.knobs:
+        return compiled(None)
+    try:
+        kernel = compiled(known)
+    except (UnsupportedError, RuntimeError) as error:
+        log.info("knobs of wisdom do not suit a kernel: %s", error)
+        had[target] = Advice(origin=f"the knobs of wisdom do not suit it: {error}")
+        return compiled(None)
+    had[target] = known
+    return kernel
 
 
 def _record(
@@ -236,7 +294,11 @@ def noted(kernels: Kernels) -> None:
 
 
 def recall_kernels(
-    store: Store, cpu: str | None, cuda: str | None, without_cuda: str
+    store: Store,
+    cpu: str | None,
+    cuda: str | None,
+    without_cuda: str,
+    advice: Mapping[str, Advice],
 ) -> Kernels | None:
     """The kernels of those keys, if the cache still has them."""
     keys = [key for key in (cpu, cuda) if key is not None]
@@ -247,6 +309,7 @@ def recall_kernels(
         None if cpu is None else _cpu_kernel(cpu, records[cpu] or {}),
         None if cuda is None else _cuda_kernel(cuda, records[cuda] or {}),
         without_cuda,
+        advice,
     )
 
 

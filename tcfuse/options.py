@@ -231,6 +231,8 @@ class OptimizeOptions:
             ``portable`` form beside it; ``blocked`` does it without being measured.
         dim: Number that each size name of the model stands for in measurements.
         input_shapes: Shape of each input in measurements.
+        wisdom: A file of wisdom that is asked before the cache's.
+        use_wisdom: Take knobs that were tuned for kernels like these.
         mapping: Knobs of every kernel.
         cuda: More knobs of kernels for GPUs.
     """
@@ -244,6 +246,8 @@ class OptimizeOptions:
     layout: str = AUTO
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    wisdom: str = ""
+    use_wisdom: bool = True
     mapping: MappingOptions = field(default_factory=MappingOptions)
     cuda: CudaOptions = field(default_factory=CudaOptions)
 

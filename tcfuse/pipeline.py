@@ -24,7 +24,7 @@ from tcfuse.graph.rewrite import rewrite
 from tcfuse.graph.sealing import seal
 from tcfuse.isolation import WORKER
 from tcfuse.judging import judge
-from tcfuse.kernels import Compiled, compile_targets, noted
+from tcfuse.kernels import Compiled, noted
 from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
@@ -32,7 +32,6 @@ from tcfuse.ort.model_feeds import Wishes
 from tcfuse.planning import plan
 from tcfuse.result import Result, Source, given
 from tcfuse.run import Progress, Run
-from tcfuse.store import Store
 from tcfuse.targeting import resolved
 from tcfuse.tc.compose import ComposeError, TooLargeError, compose
 from tcfuse.tc.sema import check
@@ -53,7 +52,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
         OptionError: An option is not known, or names what the model does not have.
         ToolchainError: There is no compiler, or it failed.
     """
-    run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
+    run = Run.of(resolved(OptimizeOptions.of(**options)), progress)
     wishes = Wishes(run.options.dim, run.options.input_shapes)
     plain = _made(Form.plain(source), wishes, run)
     if (form := blocked_form(source, run.options, plain.model)) is None:
@@ -70,7 +69,7 @@ def _made(form: Form, wishes: Wishes, run: Run) -> Result:
     judgement = judge(model, form, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
     code = code_for_gpus(kept, run.options, run.store)
-    told = report(form.path, run.options, plans, tried, judgement, code, form.block)
+    told = report(form.path, run, plans, tried, judgement, code, form.block)
     if not kept:
         return Result(given(form.source), None, told, form.path)
     shared = run.options, run.store, judgement.standby
@@ -81,14 +80,14 @@ def _made(form: Form, wishes: Wishes, run: Run) -> Result:
 
 def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
     """What ``optimize`` would try, and why each other node is left alone; nothing is run."""
-    run = Run(resolved(OptimizeOptions.of(**options)), Store.default(), progress)
+    run = Run.of(resolved(OptimizeOptions.of(**options)), progress, tries=False)
     form = None
     if run.options.layout == "blocked":
         form = blocked_form(source, run.options, given(source))
     form = form or Form.plain(source)
     _, plans, tried = _compile_model(form, run)
     judgement = Judgement.of(tried)
-    return report(form.path, run.options, plans, tried, judgement, {}, form.block)
+    return report(form.path, run, plans, tried, judgement, {}, form.block)
 
 
 def _compile_model(
@@ -100,6 +99,7 @@ def _compile_model(
     relayout(model)
     run.progress("planning")
     plans = plan(model, run.options, run.store)
+    run.wisdom.named = plans[0].sizes
     groups = [group for plan in plans for group in plan.groups]
     tried: list[Attempt] = []
     bodies: dict[str, str] = {}
@@ -121,7 +121,11 @@ def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") ->
     """
     key = region_key(group, model, *run.options.of_kernels(), suffix)
     try:
-        compiled = remembered(run.store, key, group, lambda: _stages(group, model, run, suffix))
+        compiled = remembered(
+            *(run.store, key, group),
+            lambda: _stages(group, model, run, suffix),
+            run.wisdom.asked if run.wisdom.asks else None,
+        )
     except (ComposeError, TooLargeError):
         raise
     except UnsupportedError as error:
@@ -137,8 +141,5 @@ def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compi
     WORKER.start()
     composed = compose(group, model.opset_imports, run.options.numerics)
     checked = check(composed.definition, sizes=composed.interface.sizes)
-    named = composed.interface, f"{composed.definition.name}{suffix}"
-    made = compile_targets(checked, *named, run.options, run.store)
-    if run.ahead is not None:
-        run.ahead.compile(made)
-    return Compiled(made, composed.inputs, composed.outputs)
+    hint = f"{composed.definition.name}{suffix}"
+    return run.wisdom.compiled(composed, checked, hint, run.store, run.ahead)

@@ -7,13 +7,16 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, TcError
+from tcfuse.options import MappingOptions
 from tcfuse.ort.manifest import RegionReport, Report, library_path, read_manifest, sha256
 from tcfuse.ort.record import interface_from_json
 from tcfuse.targets.base import Interface
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
+from tcfuse.wisdom.advice import Advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,15 @@ class Artifact:
             raise InputError(
                 f"{self.path}: the definition of {region.name} in its manifest: {error.message}"
             ) from None
+
+    def knobs(self, region: RegionReport, target: str) -> tuple[MappingOptions, CudaOptions]:
+        """The knobs that a kernel was compiled with."""
+        given = self.report.options
+        mapping = MappingOptions.of(given.get("mapping", {}))
+        if target not in region.tuned:
+            return mapping, CudaOptions(**given.get("cuda", {}))
+        advice = Advice.of_record(region.tuned[target])
+        return advice.mapping(mapping), advice.cuda()
 
     def interface(self, region: RegionReport) -> Interface:
         """The signature of a kernel."""

@@ -46,6 +46,13 @@ Layout = Annotated[
         "CPUs like this one run OUT.onnx, and OUT.portable.onnx is for the others.",
     ),
 ]
+WisdomFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Ask this file of wisdom before the cache's."),
+]
+NoWisdom = Annotated[
+    bool, typer.Option("--no-wisdom", help="Leave every knob as it is without tuning.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, help="Show the log; -vv shows more.")
@@ -60,6 +67,7 @@ def add_to(app: typer.Typer) -> None:
         "tcfuse optimize net.onnx --input-shapes x:1,3,224,224 --report-json report.json",
         "tcfuse optimize net.onnx --fusion max --tile 32,128",
         "tcfuse optimize net.onnx --target cpu,cuda --cuda-arch sm_90",
+        "tcfuse optimize net.onnx --wisdom wisdom.json",
     )
     app.command(epilog=epilog)(with_knobs(optimize))
     epilog = examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v")
@@ -115,6 +123,8 @@ def optimize(
         str | None,
         typer.Option(metavar="strict|default|fast", help="How close to the original to stay."),
     ] = None,
+    wisdom: WisdomFile = None,
+    no_wisdom: NoWisdom = False,
     require_gain: Annotated[
         bool, typer.Option("--require-gain", help="Exit with status 4 unless something won.")
     ] = False,
@@ -135,6 +145,7 @@ def optimize(
     order = Order(model, output, require_gain, report_json, quiet)
     options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
     options |= {"layout": layout, "emulate": emulate, "mapping": mapping, "cuda": cuda}
+    options |= {"wisdom": str(wisdom or ""), "use_wisdom": not no_wisdom}
     if numerics is not None:
         options["numerics"] = numerics
     with profiled(profile):

@@ -15,6 +15,7 @@ from tcfuse.ort.manifest import RegionReport, Report, portable_path
 from tcfuse.planning import accuracy
 from tcfuse.profile import phase
 from tcfuse.store import write_file
+from tcfuse.wisdom.shown import knobs_line
 
 NO_GAIN = 4
 
@@ -80,8 +81,16 @@ def print_report(report: Report, target: Path) -> None:
         outcome = outcome_of(region)
         rows.setdefault((region.name or "-", nodes, outcome), []).append(region)
     if rows:
-        header = ("kernel", "times", "operators", "error", "predicted", "speedup", "outcome")
-        print_table(header, (_row(key, regions) for key, regions in rows.items()))
+        header: tuple[str, ...] = ("kernel", "times", "operators", "error", "predicted")
+        header += ("speedup", "outcome")
+        lines = [_row(key, regions) for key, regions in rows.items()]
+        if any(region.tuned for region in report.regions):
+            header = (*header[:-1], "knobs", header[-1])
+            tuned = [tuned_of(regions[0]) for regions in rows.values()]
+            lines = [
+                (*line[:-1], knobs, line[-1]) for line, knobs in zip(lines, tuned, strict=True)
+            ]
+        print_table(header, lines)
     if (found := accuracy((r.predicted, r.measured) for r in distinct(report))) is not None:
         print(found)
     for note in report.notes:
@@ -117,6 +126,16 @@ def outcome_of(region: RegionReport) -> str:
         return region.reason
     without = [f"; not for {target}: {why}" for target, why in region.left_out.items()]
     return f"kept for {', '.join(region.targets)}" + "".join(without) if without else "kept"
+
+
+def tuned_of(region: RegionReport) -> str:
+    """The knobs of a kernel that wisdom is behind, and where they come from."""
+    shown = []
+    for target, about in region.tuned.items():
+        prefix = f"{target}: " if len(region.tuned) > 1 else ""
+        knobs = knobs_line(about["knobs"])
+        shown.append(f"{prefix}{knobs} ({about['origin']})" if knobs else about["origin"])
+    return "; ".join(shown)
 
 
 def describe(nodes: tuple[str, ...], most: int = 6) -> str:

@@ -86,11 +86,10 @@ def _compile(artifact: Artifact, region: RegionReport, target: str | None) -> Co
         raise InputError(f"{artifact.path}: its kernels are for {', '.join(asked)}")
     if wanted in region.left_out and wanted == "cuda":
         raise InputError(f"{region.name} has no kernel for GPUs: {region.left_out[wanted]}")
-    options = MappingOptions.of(given.get("mapping", {}))
+    options, knobs = artifact.knobs(region, wanted)
     hint = region.name.rpartition("_")[0]
     checked, interface = artifact.checked(region), artifact.interface(region)
     store = Store.default()
     if wanted == "cuda":
-        knobs = CudaOptions(**given.get("cuda", {}))
         return compile_cuda_cached(checked, interface, hint, options, knobs, store)
     return compile_cached(checked, interface, hint, options, store)

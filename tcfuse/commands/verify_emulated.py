@@ -8,12 +8,10 @@ from pathlib import Path
 
 from tcfuse.commands.artifact import Artifact
 from tcfuse.commands.progress import print_lines, print_table, progress
-from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir, current
 from tcfuse.emulator import SITE_HEADER, Emulated, Run, Site, site_rows
 from tcfuse.errors import UnsupportedError, VerificationError
 from tcfuse.kernels import compile_cuda_cached
-from tcfuse.options import MappingOptions
 from tcfuse.ort.emulated import verify_emulated
 from tcfuse.ort.manifest import RegionReport
 from tcfuse.ort.subgraph import one_of_each
@@ -89,13 +87,11 @@ def _verified(artifact: Artifact, region: RegionReport, subject: Subject) -> Out
 
 def _source(artifact: Artifact, region: RegionReport) -> CudaSource:
     """The kernel for GPUs, with the options that the model was optimized with."""
-    given = artifact.report.options
     return compile_cuda_cached(
         artifact.checked(region),
         artifact.interface(region),
         region.name.rpartition("_")[0],
-        MappingOptions.of(given.get("mapping", {})),
-        CudaOptions(**given.get("cuda", {})),
+        *artifact.knobs(region, "cuda"),
         Store.default(),
     ).source
 

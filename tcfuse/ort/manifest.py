@@ -38,6 +38,8 @@ class RegionReport:
             (``targets.launch_report``), ``warnings``.
         measured: Errors against float64 and times, by name.
         predicted: The times that were expected before anything was compiled.
+        tuned: For each target whose kernel wisdom is behind: the ``knobs`` that are not the
+            defaults, and their ``origin``.
     """
 
     name: str
@@ -52,6 +54,7 @@ class RegionReport:
     cuda: dict[str, Any] | None = None
     measured: dict[str, float] = field(default_factory=dict)
     predicted: dict[str, float] = field(default_factory=dict)
+    tuned: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

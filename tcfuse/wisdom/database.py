@@ -14,23 +14,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
-from tcfuse.debug import cache_dir
 from tcfuse.errors import InputError
+from tcfuse.wisdom.bounds import MOST_ENTRIES, MOST_PER_PROBLEM, default_path
 from tcfuse.wisdom.problem import Entry, Problem
 from tcfuse.wisdom.record import entry_of
 from tcfuse.wisdom.shared_file import SharedFile
 
 log = logging.getLogger(__name__)
 
-NAME = "wisdom.sqlite"
-MOST_PER_PROBLEM = 10  # entries for each set of versions, as many as the original's cache keeps
-MOST_ENTRIES = 100_000
 MOST_TRIALS = 1_000_000
-
-
-def default_path() -> Path:
-    """Where the user's wisdom is."""
-    return cache_dir() / NAME
 
 
 class Database:
@@ -92,7 +84,7 @@ class Database:
         return next(iter(self.top(problem)), None)
 
     def family(self, problem: Problem) -> list[Entry]:
-        """Every entry for the same template, target, device, numerics and threads."""
+        """Every entry for the same template, target, numerics and threads, best first."""
         text = "SELECT record FROM entries WHERE family = ?"
         return _sorted(self._file.rows(text, problem.family))
 

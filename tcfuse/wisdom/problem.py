@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 UNKNOWN = 0
 """The value of a size that nobody said anything about."""
 
+ANY_DEVICE = ""
+"""The device of a problem that is posed where there is none: a GPU's kernel without a GPU."""
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -57,13 +60,7 @@ class Problem:
             numerics: Of the run.
             threads: How many work on a call.
         """
-        from tcfuse.wisdom.template import template_of  # a run with a warm cache does without
-
-        text, values = template_of(checked)
-        numbers = (
-            value if isinstance(value, int) else sizes.get(value, UNKNOWN) for value in values
-        )
-        return cls(text, tuple(numbers), target, device, numerics, threads)
+        return Layer.of(checked).at(sizes, target, device, numerics, threads)
 
     @property
     def size_class(self) -> tuple[int, ...]:
@@ -72,17 +69,59 @@ class Problem:
 
     @property
     def family(self) -> str:
-        """Names all that sizes do not say: problems of one family may learn of each other."""
-        return key_of(self.template, self.target, self.device, self.numerics, self.threads)
+        """Names all that sizes and device do not say: where there is something to learn."""
+        return key_of(self.template, self.target, self.numerics, self.threads)
 
     @property
     def key(self) -> str:
         """Names the problem."""
-        return key_of(self.family, self.sizes)
+        return key_of(self.family, self.sizes, self.device)
 
     def to_record(self) -> dict[str, Any]:
         """The problem as JSON has it."""
         return {**asdict(self), "sizes": list(self.sizes)}
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A definition as wisdom knows it, before anybody says how large its sizes are.
+
+    Attributes:
+        template: As a problem has it.
+        extents: For each name of the template in order: the number that the definition has
+            there, or the definition's own name of a size that may be any.
+    """
+
+    template: str
+    extents: tuple[int | str, ...]
+
+    @classmethod
+    def of(cls, checked: CheckedDef) -> Layer:
+        """The layer that a definition is."""
+        from tcfuse.wisdom.template import template_of  # a run with a warm cache does without
+
+        return cls(*template_of(checked))
+
+    def at(
+        self,
+        sizes: Mapping[str, int],
+        target: str,
+        device: str,
+        numerics: str,
+        threads: int = 1,
+    ) -> Problem:
+        """The problem that it poses; the arguments are those of ``Problem.of``."""
+        numbers = (e if isinstance(e, int) else sizes.get(e, UNKNOWN) for e in self.extents)
+        return Problem(self.template, tuple(numbers), target, device, numerics, threads)
+
+    def to_record(self) -> dict[str, Any]:
+        """The layer as JSON has it."""
+        return {"template": self.template, "extents": list(self.extents)}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Layer:
+        """The layer that ``to_record`` describes."""
+        return cls(record["template"], tuple(record["extents"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -65,6 +64,8 @@ def _problem(record: object) -> Problem:
     template = fields["template"]
     if not isinstance(template, str) or not 0 < len(template) <= MOST_TEXT:
         raise InputError(f"template is no text of at most {MOST_TEXT} characters")
+    if not template.replace("\n", "").isprintable():
+        raise InputError("template has characters that are none of a text")
     return Problem(
         template,
         tuple(_integer(size, "a size", LARGEST_SIZE) for size in sizes),
@@ -112,7 +113,7 @@ def _object(record: object, what: str, names: Mapping[str, object]) -> dict[str,
 def _number(value: object, what: str, largest: float) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"{what} is {_shown(value)}, which is no number")
-    if not (math.isfinite(value) and 0 < value <= largest):
+    if not 0 < value <= largest:  # which NaN is not either
         raise InputError(f"{what} is {_shown(value)}; it may be more than 0 to {largest:g}")
     return float(value)
 

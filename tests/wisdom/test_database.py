@@ -79,7 +79,6 @@ class TestEntries:
     @pytest.mark.parametrize(
         "change",
         [
-            {"device": "another"},
             {"target": "cuda"},
             {"numerics": "fast"},
             {"threads": 2},
@@ -91,6 +90,12 @@ class TestEntries:
         database.record(entry(64, 64), entry(8, 8), entry(problem=other))
         sizes = {e.problem.sizes for e in database.family(problem(1, 1))}
         assert sizes == {(64, 64), (8, 8)}
+        assert database.top(other) == [entry(problem=other)]
+
+    def test_devices_share_a_family_and_no_problem(self, database: Database) -> None:
+        other = problem(device="another")
+        database.record(entry(), entry(problem=other))
+        assert len(database.family(other)) == 2
         assert database.top(other) == [entry(problem=other)]
 
     def test_the_oldest_go_when_there_are_too_many(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 
 import pytest
 
@@ -12,7 +13,7 @@ from tcfuse.targets import compilers
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check
 from tcfuse.types import DType, TensorType
-from tcfuse.wisdom.problem import Problem
+from tcfuse.wisdom.problem import Layer, Problem
 from tcfuse.wisdom.versions import current_versions, stale
 from tests.wisdom.entries import VERSIONS, entry, problem
 
@@ -31,6 +32,8 @@ def test_sizes_are_those_of_the_text_and_those_that_are_measured() -> None:
     assert unknown.template == found.template
     assert unknown.family == found.family
     assert unknown.key != found.key
+    layer = Layer.of(checked)
+    assert Layer.of_record(json.loads(json.dumps(layer.to_record()))) == layer
 
 
 def test_whatever_is_another_problem_has_another_key() -> None:
