@@ -82,6 +82,17 @@ class History:
         working = [genome for genome in some if self.fitness(genome)]
         return sorted(working, key=lambda genome: (-self.fitness(genome), genome))
 
+    def sources(self) -> dict[Genome, str]:
+        """The text of each kernel that there was one of."""
+        return {g: told.source for g, told in self.outcomes.items() if told.source}
+
+    def distinct(self, genomes: Iterable[Genome]) -> list[Genome]:
+        """Of genomes with the same kernel only the first."""
+        kept: dict[str, Genome] = {}
+        for genome in genomes:
+            kept.setdefault(self.outcomes[genome].source or str(genome), genome)
+        return list(kept.values())
+
     def idle(self) -> int:
         """Generations since the last one that brought a gain."""
         found = [0.0] * self.generation

@@ -45,6 +45,14 @@ def hilly(candidate: Candidate) -> float:
     return math.exp(gain)
 
 
+def kernel_of(candidate: Candidate) -> str:
+    """What ``hilly`` looks at: candidates that are equal in that are one kernel."""
+    k = candidate.mapping
+    tiled = any(k.tile)
+    separate = tiled and k.separate_tiles
+    return str((k.unroll, k.block, k.fix_sizes == "after", k.fusion == "min", k.tile, separate))
+
+
 def search(
     sampler: Sampler,
     landscape: Landscape,
@@ -59,11 +67,13 @@ def search(
     while len(told) < evaluations and not sampler.converged:
         asked = list(sampler.ask())[: evaluations - len(told)]
         found = [(c, landscape(c) * math.exp(clock.gauss(0, noise))) for c in asked]
-        sampler.tell([(c, outcome(speed)) for c, speed in found])
+        sampler.tell([(c, outcome(speed, kernel_of(c))) for c, speed in found])
         told += found
     return told
 
 
-def outcome(speedup: float) -> Outcome:
+def outcome(speedup: float, source: str = "") -> Outcome:
     """What came of a candidate; 0: it was refused."""
-    return Outcome("ok", 100 / speedup, speedup) if speedup else Outcome("refused")
+    if not speedup:
+        return Outcome("refused")
+    return Outcome("ok", 100 / speedup, speedup, source=source)
