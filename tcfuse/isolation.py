@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import pickle
+import select
 import selectors
 import struct
 import subprocess
@@ -72,8 +74,8 @@ class Worker:
         try:
             question = (definition, interface, hint, options, fixed, cuda)
             recording = profile.current()
-            send(process.stdin, (*question, self.seconds, recording is not None))
             deadline = time.monotonic() + PATIENCE * self.seconds
+            send(process.stdin, (*question, self.seconds, recording is not None), deadline)
             kind, value, spent = receive(process.stdout, deadline)
             if recording is not None:
                 recording.take(spent)
@@ -123,11 +125,30 @@ WORKER = Worker()
 atexit.register(WORKER.stop)
 
 
-def send(stream: IO[bytes], message: object) -> None:
-    """Write a message that ``receive`` reads."""
+def send(stream: IO[bytes], message: object, deadline: float | None = None) -> None:
+    """Write a message that ``receive`` reads.
+
+    Args:
+        stream: A pipe.
+        message: What is pickled.
+        deadline: When to give up, by ``time.monotonic``; without one this waits for a reader.
+
+    Raises:
+        TimeoutError: Nobody has read what the pipe does not hold.
+    """
     data = pickle.dumps(message)
-    stream.write(LENGTH.pack(len(data)) + data)
-    stream.flush()
+    data = LENGTH.pack(len(data)) + data
+    if deadline is None:
+        stream.write(data)
+        stream.flush()
+        return
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_WRITE)
+        while data:
+            if not selector.select(max(deadline - time.monotonic(), 0)):
+                raise TimeoutError
+            # A pipe that is ready takes so many bytes at once: this does not wait.
+            data = data[os.write(stream.fileno(), data[: select.PIPE_BUF]) :]
 
 
 def receive(stream: IO[bytes], deadline: float) -> Any:

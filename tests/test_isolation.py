@@ -1,12 +1,14 @@
 """A kernel that takes too long to compile costs that kernel only."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tcfuse import isolation
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface, Port
 from tcfuse.isolation import Worker
@@ -57,6 +59,19 @@ def test_processor_time_is_bounded(worker):
         worker.compile(text, INTERFACE, "f", MappingOptions())
     worker.seconds = 30
     assert worker.compile(TEXT, INTERFACE, "f", MappingOptions()).source.phases
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="this system stops no process")
+def test_a_process_that_reads_nothing_is_given_up(worker, monkeypatch):
+    monkeypatch.setattr(isolation, "PATIENCE", 0.01)
+    worker.start()
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    text = TEXT + "# a pipe does not hold this\n" * 10_000
+    with pytest.raises(UnsupportedError, match="takes more than 30 s"):
+        worker.compile(text, INTERFACE, "f", MappingOptions())
+    assert worker._process is None
+    monkeypatch.undo()
+    assert worker.compile(text, INTERFACE, "f", MappingOptions()).source.phases
 
 
 FORKED = """

@@ -16,6 +16,7 @@ from scripts.gpu.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[2]
 START_S = 300  # opening the device; importing what an item needs
+END_S = 10  # between its last word and the end of the process
 
 
 class NoDeviceError(Exception):
@@ -111,7 +112,7 @@ class WorkerProcess:
             if stream is not None:
                 stream.close()
         try:
-            process.wait(10)
+            process.wait(END_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -142,7 +143,11 @@ class WorkerProcess:
 
     def _last_words(self) -> str:
         assert self._process is not None
-        status = self._process.wait()
+        try:
+            status = self._process.wait(END_S)
+        except subprocess.TimeoutExpired:  # it has said its last word, and hangs at its end
+            self._process.kill()
+            status = self._process.wait()
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").strip().splitlines()
         self.stop()
