@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
+from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir, current
 from tcfuse.isolation import Worker
 from tcfuse.options import MappingOptions
@@ -64,7 +65,7 @@ class Compiling:
             subject.name,
             options_of(subject, candidate),
             None,
-            candidate.cuda if subject.target == "cuda" else None,
+            (candidate.cuda or CudaOptions()) if subject.target == "cuda" else None,
         )
         return texts.source
 

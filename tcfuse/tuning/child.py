@@ -10,6 +10,7 @@ import ctypes
 import gc
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -21,20 +22,24 @@ from tcfuse.tuning.messages import Contender, Job, Limits, Report
 from tcfuse.tuning.racing import is_slow, race
 
 NEARLY = 64.0  # times the allowed error that the reference may have
+FAR_BEHIND = 3.0  # times the reference's first run; such a first run is the last
+FAR_S = 0.02  # a run of less is no measurement
 FILLS = (0xFF, 0x5A)  # of outputs before a run: what is not written is not right twice
 
 
 class RefusedError(Exception):
-    """The candidate cannot be used.
+    """The candidate cannot be used, or need not be looked at any longer.
 
     Args:
         status: How that is called.
         detail: Why.
+        times: Seconds of the reference and of the candidate.
     """
 
-    def __init__(self, status: str, detail: str) -> None:
+    def __init__(self, status: str, detail: str, times: tuple[float, ...] = ()) -> None:
         super().__init__(detail)
         self.status, self.detail = status, detail
+        self.times = tuple((seconds,) for seconds in times)
 
 
 Areas = list[Guarded]
@@ -59,15 +64,16 @@ def run_job(
     begin = time.perf_counter()
     try:
         kernels = [load(contender) for contender in job.contenders]
-        outputs = checked_outputs(job, kernels[-1], cases, threads, watched)
+        checking = Checking(job, kernels[-1], threads, watched)
+        outputs = checking.outputs(cases)
         check_s = time.perf_counter() - begin
         if job.race is None:
             note = _adopt(cases, outputs)
-            return Report("ok", check_s=check_s, note=note)
+            return Report("ok", check_s=check_s, run_s=checking.run_s, note=note)
         stage("timing")
         times = _race(job, kernels, cases[0], threads)
-    except RefusedError as refusal:
-        return Report(refusal.status, refusal.detail)
+    except RefusedError as refused:
+        return Report(refused.status, refused.detail, refused.times)
     except MemoryError:
         return Report("memory", f"more than {job.limits.memory >> 20} MiB")
     status = "slow" if is_slow(times, job.race) else "ok"
@@ -79,38 +85,83 @@ def load(contender: Contender) -> DirectKernel:
     return DirectKernel.of(contender.kernel, ctypes.CDLL(str(contender.library)))
 
 
-def checked_outputs(
-    job: Job,
-    kernel: DirectKernel,
-    cases: Sequence[Case],
-    threads: int,
-    watched: Callable[[Areas], object],
-) -> list[list[np.ndarray] | None]:
-    """The bytes of the outputs of each case, which are right.
+@dataclass(slots=True)
+class Checking:
+    """Runs of a kernel between guard pages.
 
-    A case with other sizes than the timed one's is left out (``None``) where the kernel does
-    not take them.  The outputs of the reference are not judged here.
-
-    Raises:
-        RefusedError: They are wrong, or the kernel writes where it may not.
+    Attributes:
+        job: What it is a part of.
+        kernel: The one in question.
+        threads: How many may work on a call.
+        watched: Told what memory is guarded.
+        run_s: Seconds of the first run of the case that is timed.
     """
-    found: list[list[np.ndarray] | None] = []
-    for number, case in enumerate(cases):
-        plan = kernel.plan(case.dims)
-        if plan is None and number > 0:
-            found.append(None)
-            continue
+
+    job: Job
+    kernel: DirectKernel
+    threads: int
+    watched: Callable[[Areas], object]
+    run_s: float = 0.0
+
+    def outputs(self, cases: Sequence[Case]) -> list[list[np.ndarray] | None]:
+        """The bytes of the outputs of each case, which are right.
+
+        A case with other sizes than the timed one's is left out (``None``) where the kernel
+        does not take them.  The outputs of the reference are not judged here.
+
+        Raises:
+            RefusedError: They are wrong, the kernel writes where it may not, or is far behind.
+        """
+        found = [self._case(case, is_timed=case is cases[0]) for case in reversed(cases)]
+        return found[::-1]
+
+    def _case(self, case: Case, *, is_timed: bool) -> list[np.ndarray] | None:
+        plan = self.kernel.plan(case.dims)
         if plan is None:
-            raise RefusedError("wrong", kernel.complaint(case.dims))
-        check_scratch(plan, threads, job.limits)
-        runs = [
-            _guarded_run(kernel, plan, case, side, threads, watched)
-            for side in range(len(case.inputs))
-        ]
-        if job.race is not None:
+            if is_timed:
+                raise RefusedError("wrong", self.kernel.complaint(case.dims))
+            return None
+        check_scratch(plan, self.threads, self.job.limits)
+        begin = time.perf_counter()
+        runs = [self._run(plan, case, 0)]
+        if is_timed:
+            self.run_s = time.perf_counter() - begin
+            self._give_up_far_behind()
+        runs += [self._run(plan, case, side) for side in range(1, len(case.inputs))]
+        if self.job.race is not None:
             _judge(case, runs)
-        found.append(runs[0])
-    return found
+        return runs[0]
+
+    def _give_up_far_behind(self) -> None:
+        usual = self.job.usual_s
+        if usual > 0 and self.run_s > max(FAR_BEHIND * usual, FAR_S):
+            raise RefusedError("slow", "far behind in its first run", (usual, self.run_s))
+
+    def _run(self, plan: Plan, case: Case, side: int) -> list[np.ndarray]:
+        """The bytes of the outputs of a run between guard pages."""
+        at_end = side == 0
+        names = [f"output {port.name}" for port in case.ports]
+        outputs = [
+            Guarded.of(name, n_bytes, at_end=at_end)
+            for name, n_bytes in zip(names, case.output_bytes(), strict=True)
+        ]
+        written = list(outputs)
+        for area in outputs:
+            area.data[:] = FILLS[side]
+
+        def scratch(n_bytes: int) -> np.ndarray:
+            written.append(Guarded.of("scratch", n_bytes, at_end=at_end))
+            return written[-1].data
+
+        tensors = [area.data for area in (*case.inputs[side], *outputs)]
+        call = Bound.of(self.kernel, plan, case.dims, tensors, self.threads, scratch)
+        self.watched([*case.inputs[side], *written])
+        if not call():
+            raise RefusedError("wrong", f"{case.feed.label}: an index is out of range")
+        for area in written:
+            if not area.intact:
+                raise RefusedError("wrong", f"writes out of bounds, next to {area.name}")
+        return [area.data for area in outputs]
 
 
 def _judge(case: Case, runs: Sequence[list[np.ndarray]]) -> None:
@@ -134,40 +185,6 @@ def check_scratch(plan: Plan, threads: int, limits: Limits) -> None:
         )
 
 
-def _guarded_run(
-    kernel: DirectKernel,
-    plan: Plan,
-    case: Case,
-    side: int,
-    threads: int,
-    watched: Callable[[Areas], object],
-) -> list[np.ndarray]:
-    """The bytes of the outputs of a run between guard pages."""
-    at_end = side == 0
-    names = [f"output {port.name}" for port in case.ports]
-    outputs = [
-        Guarded.of(name, n_bytes, at_end=at_end)
-        for name, n_bytes in zip(names, case.output_bytes(), strict=True)
-    ]
-    written = list(outputs)
-    for area in outputs:
-        area.data[:] = FILLS[side]
-
-    def scratch(n_bytes: int) -> np.ndarray:
-        written.append(Guarded.of("scratch", n_bytes, at_end=at_end))
-        return written[-1].data
-
-    tensors = [area.data for area in (*case.inputs[side], *outputs)]
-    bound = Bound.of(kernel, plan, case.dims, tensors, threads, scratch)
-    watched([*case.inputs[side], *written])
-    if not bound():
-        raise RefusedError("wrong", f"{case.feed.label}: an index is out of range")
-    for area in written:
-        if not area.intact:
-            raise RefusedError("wrong", f"writes out of bounds, next to {area.name}")
-    return [area.data for area in outputs]
-
-
 def _adopt(cases: Sequence[Case], outputs: Sequence[list[np.ndarray] | None]) -> str:
     """Keep what others are held against; how, for each case.
 
@@ -182,15 +199,12 @@ def _adopt(cases: Sequence[Case], outputs: Sequence[list[np.ndarray] | None]) ->
         typed = case.typed(raw)
         if not case.known:
             answers, note = typed, "default"
-            for kept, found in zip(case.exact, typed, strict=True):
-                kept[...] = found
         elif not case.judge(raw):
             answers, note = case.original, "float64"
         else:
             _check_reference(case, raw)
             answers, note = typed, "near"
-        for kept, found in zip(case.original, answers, strict=True):
-            kept[...] = found
+        case.adopt(answers)
         notes.append(note)
     return " ".join(notes)
 

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from tcfuse.debug import cache_dir
 from tcfuse.errors import TcfuseError, ToolchainError, UnsupportedError
 from tcfuse.ort.timing import Ratio
 from tcfuse.targets.base import KernelSource
@@ -31,7 +30,7 @@ log = logging.getLogger(__name__)
 
 REFERENCE_S = 60.0  # for checking the kernel with default knobs
 LEAST_CHECK_S = 2.0
-PATIENCE = 20  # times what checking the kernel with default knobs took
+PATIENCE = 5  # times what checking the kernel with default knobs took
 DRIFT = 0.10
 
 
@@ -118,6 +117,7 @@ class _Session:
     pool: ThreadPoolExecutor
     reference: Built = field(default_factory=Built)
     limits: Limits = field(default_factory=Limits)
+    usual_s: float = 0.0
     built: dict[Candidate, Future[Built]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     contenders: dict[str, Contender] = field(default_factory=dict)
@@ -137,7 +137,6 @@ class _Session:
             subject.interface,
             dict(subject.sizes),
             subject.threads,
-            cache_dir(),
             evaluator.most_points,
         )
         measuring = Measuring(setup)
@@ -167,6 +166,7 @@ class _Session:
             sentence = f"{report.status}: {report.detail}"
             raise UnsupportedError(f"the kernel with default knobs cannot be used: {sentence}")
         check_s = max(LEAST_CHECK_S, PATIENCE * report.check_s)
+        self.usual_s = report.run_s
         self.limits = replace(limits, check_s=check_s, race_s=check_s + 10.0)
         twice = self.measuring.run(Job((self.reference.contender,) * 2, rules, self.limits))
         itself = self._read(twice, 1, self.reference.source)
@@ -207,8 +207,9 @@ class _Session:
             built.source,
         ):
             beside.append(best.contender)
-        report = self.measuring.run(Job((*beside, built.contender), rules, self.limits))
-        outcome = self._read(report, len(beside), built.source)
+        job = Job((*beside, built.contender), rules, self.limits, self.usual_s)
+        report = self.measuring.run(job)
+        outcome = self._read(report, -1, built.source)
         self.outcomes[built.source] = outcome
         return outcome
 
@@ -246,10 +247,12 @@ class _Session:
         if report.status not in ("ok", "slow"):
             return Outcome(report.status, detail=report.detail, source=source)
         ratio = Ratio.paired(report.times[0], report.times[position])
-        self.reference_s.append(median(report.times[0]))
-        self._warn()
+        if len(report.times[0]) > 1:
+            self.reference_s.append(median(report.times[0]))
+            self._warn()
         return Outcome(
             report.status,
+            detail=report.detail,
             micros=ratio.after_us,
             speedup=ratio.value,
             spread=ratio.spread,

@@ -13,7 +13,7 @@ from tcfuse.interface import Interface
 from tcfuse.targets.base import KernelSource
 from tcfuse.tuning.racing import Race
 
-MOST_POINTS = 30_000_000  # of all statements; float64 takes about 5 s for them
+MOST_POINTS = 5_000_000  # of all statements; float64 takes about a second for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,6 @@ class Setup:
         interface: Its signature.
         sizes: Value of each size name.
         threads: How many may work on a call.
-        cache: Folder that keeps float64 answers.
         most_points: Instances of statements up to which float64 answers are computed.
     """
 
@@ -33,7 +32,6 @@ class Setup:
     interface: Interface
     sizes: dict[str, int]
     threads: int
-    cache: Path | None
     most_points: int = MOST_POINTS
 
 
@@ -74,11 +72,13 @@ class Job:
         race: How they are timed; ``None``: the one in question is the reference, whose
             outputs others are held against.
         limits: What they may take.
+        usual_s: What the first run of the reference took; 0: not known.
     """
 
     contenders: tuple[Contender, ...]
     race: Race | None
     limits: Limits
+    usual_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +90,7 @@ class Report:
         detail: A line about a failure.
         times: Seconds a call of each contender, by round.
         check_s: Seconds that checking took.
+        run_s: Seconds of the first run of the contender in question.
         note: How outputs are checked, of the reference alone.
     """
 
@@ -97,4 +98,5 @@ class Report:
     detail: str = ""
     times: tuple[tuple[float, ...], ...] = ()
     check_s: float = 0.0
+    run_s: float = 0.0
     note: str = ""

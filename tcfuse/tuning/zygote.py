@@ -31,8 +31,9 @@ from tcfuse.tuning.messages import Job, Limits, Report, Setup
 ANSWER_S = 60.0  # for float64
 _SET_PARENT_DEATH_SIGNAL, _SET_CHILD_SUBREAPER = 1, 36
 _LIBC = ctypes.CDLL(None)
+_TURN_S = 0.25
 _LONG_S = 86400.0  # how long a job may be waited for
-_DROPPED, _DEFAULT = "dropped", "default"
+_DROPPED = "dropped"
 
 
 def serve() -> None:
@@ -86,8 +87,9 @@ class _Server:
         self.fork(fill, Limits(ANSWER_S), None)
         for case, known in zip(cases, done, strict=True):
             case.known = bool(known)
-            for kept, found in zip(case.original, case.rounded(), strict=True):
-                kept[...] = found
+            if known:
+                case.adopt(case.rounded())
+            case.settle()
             case.place()
         gc.collect()
         gc.freeze()
@@ -119,6 +121,8 @@ class _Server:
         if job.race is None and report.status == "ok":
             notes = report.note.split()
             self.cases = [c for c, n in zip(self.cases, notes, strict=True) if n != _DROPPED]
+            for case in self.cases:
+                case.settle()
         return report
 
     def fork(
@@ -129,13 +133,12 @@ class _Server:
     ) -> Report:
         """What ``body`` reports from a process of its own."""
         reader, writer = os.pipe()
-        begin = time.monotonic()
         child = os.fork()
         if child == 0:
             _in_child(body, writer, (reader, *self.private), limits, memory, self.threads)
         os.close(writer)
         try:
-            return _Watch(child, reader, begin, limits).report()
+            return _Watch(child, reader, limits, limits.check_s).report()
         finally:
             os.close(reader)
             _end(child)
@@ -190,12 +193,13 @@ def _bound(limits: Limits, memory: int | None, threads: int) -> None:
 
 @dataclass(slots=True)
 class _Watch:
-    """A forked process and when it must be done."""
+    """A forked process, and how long it still may take."""
 
     child: int
     reader: int
-    begin: float
     limits: Limits
+    left: float
+    spent: float = 0.0
     stage: str = "checking"
     data: bytes = b""
 
@@ -203,33 +207,31 @@ class _Watch:
         """What it says, or what is seen of its end."""
         ended = os.pidfd_open(self.child)
         try:
-            deadline = self.begin + self.limits.check_s
-            while True:
-                left = deadline - time.monotonic()
-                ready = select.select([self.reader, ended], [], [], max(left, 0))[0]
-                if not ready:
-                    seconds = time.monotonic() - self.begin
-                    return Report("timeout", f"still {self.stage} after {seconds:.1f} s")
+            while self.left > 0:
+                begin = time.monotonic()
+                wait = min(self.left, _TURN_S)
+                ready = select.select([self.reader, ended], [], [], wait)[0]
+                # Longer than was asked for, the whole machine slept, or all of us were stopped.
+                spent = min(time.monotonic() - begin, wait)
+                self.left, self.spent = self.left - spent, self.spent + spent
                 if self.reader in ready and (more := os.read(self.reader, 1 << 16)):
-                    self.data += more
-                    if (report := self.parsed()) is not None:
+                    if (report := self.parsed(more)) is not None:
                         return report
-                    if self.stage != "checking":
-                        deadline = time.monotonic() + self.limits.race_s
                 elif ended in ready:
                     return self.ending()
-                else:
+                elif ready:
                     time.sleep(0.001)  # it has closed the pipe, and is about to end or hangs
+                    self.left -= 0.001
+            return Report("timeout", f"still {self.stage} after {self.spent:.1f} s")
         finally:
             os.close(ended)
 
-    def parsed(self) -> Report | None:
-        """The report, once it is there; a line before it names a stage."""
-        *lines, rest = self.data.split(b"\n")
-        self.data = rest
+    def parsed(self, more: bytes) -> Report | None:
+        """The report, once it is there; a line before it says that timing begins."""
+        *lines, self.data = (self.data + more).split(b"\n")
         for line in lines:
             if not line.startswith(b"{"):
-                self.stage = line.decode(errors="replace")[:40]
+                self.stage, self.left = "timing", self.limits.race_s
                 continue
             try:
                 return _report_of(json.loads(line))
@@ -256,7 +258,8 @@ def _report_of(record: dict[str, Any]) -> Report:
     times = tuple(tuple(map(float, row)) for row in record["times"])
     texts = (str(record[name]) for name in ("status", "detail", "note"))
     status, detail, note = texts
-    return Report(status, detail[:300], times, float(record["check_s"]), note)
+    seconds = float(record["check_s"]), float(record["run_s"])
+    return Report(status, detail[:300], times, *seconds, note)
 
 
 def _end(child: int) -> None:

@@ -87,7 +87,7 @@ FATES = {
     "segmentation fault": ("crashed", "signal 11"),
     "abort": ("crashed", "signal 4"),
     "wrong": ("wrong", "Y of N=5000: error"),
-    "unwritten": ("wrong", "Y of N=5000"),
+    "unwritten": ("wrong", "nan instead of"),
     "past the end": ("crashed", "writes out of bounds: just past the end of output Y"),
     "far past the end": (
         "crashed",

@@ -1,0 +1,173 @@
+"""Candidates for GPUs where there is none: checked in the emulator, priced by a model.
+
+Everything that comes of this says that it is predicted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tcfuse.errors import TcfuseError, UnsupportedError
+from tcfuse.isolation import send
+from tcfuse.targets.base import CudaSource
+from tcfuse.tuning.building import Compile, Compiling, digest_of
+from tcfuse.tuning.candidate import Candidate, Outcome, Subject
+from tcfuse.tuning.messages import Setup
+
+FEW_POINTS = 1 << 17  # instances of statements that are emulated
+LAUNCH_S = 20.0  # of the emulator, for a launch
+CANDIDATE_S = 90.0  # for compiling and all launches
+_SERVE = "from tcfuse.tuning.emulating import serve; serve({})"
+
+
+@dataclass(slots=True)
+class PredictedEvaluator:
+    """``protocols.Evaluator`` for GPUs that are not there; one candidate at a time.
+
+    Attributes:
+        most_points: Instances of statements that are emulated.
+        compile: Makes the text of a candidate.
+    """
+
+    most_points: int = FEW_POINTS
+    compile: Compile = field(default_factory=Compiling)
+    _subject: Subject | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _default_us: float = 0.0
+    _outcomes: dict[str, Outcome] = field(default_factory=dict)
+
+    def evaluate(
+        self, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """The outcome of each candidate, in order; nothing runs beside it.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be priced.
+        """
+        del incumbent
+        self._begin(subject)
+        for candidate in candidates:
+            yield candidate, self._outcome(subject, candidate)
+
+    def confirm(
+        self, subject: Subject, candidates: Sequence[Candidate]
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        """The same again: a model gives the same price every time."""
+        return self.evaluate(subject, candidates, Candidate())
+
+    def close(self) -> None:
+        """End every process."""
+        self._stop()
+        self._subject = None
+        if isinstance(self.compile, Compiling):
+            self.compile.stop()
+
+    def _begin(self, subject: Subject) -> None:
+        if self._subject == subject:
+            return
+        self._stop()
+        self._subject, self._default_us = subject, 0.0
+        self._outcomes.clear()
+        usual = self._outcome(subject, Candidate())
+        if usual.micros is None:
+            self._subject = None
+            sentence = f"{usual.status}: {usual.detail}"
+            raise UnsupportedError(f"the kernel with default knobs cannot be used: {sentence}")
+
+    def _outcome(self, subject: Subject, candidate: Candidate) -> Outcome:
+        begin = time.perf_counter()
+        try:
+            kernel = self.compile(subject, candidate)
+        except TcfuseError as error:
+            return Outcome("refused", detail=" ".join(str(error).split())[:300], predicted=True)
+        assert isinstance(kernel, CudaSource), "only kernels for GPUs are priced"
+        source = digest_of(kernel)
+        if source not in self._outcomes:
+            found = self._priced(subject, kernel)
+            price = found.get("micros")
+            if price is not None and not self._default_us:
+                self._default_us = price
+            self._outcomes[source] = Outcome(
+                str(found["status"]),
+                micros=price,
+                speedup=None if price is None else self._default_us / price,
+                spread=None if price is None else 0.0,
+                detail=str(found.get("detail", "")),
+                predicted=True,
+                source=source,
+            )
+        return replace(self._outcomes[source], seconds=round(time.perf_counter() - begin, 4))
+
+    def _priced(self, subject: Subject, kernel: CudaSource) -> dict[str, Any]:
+        if self._process is None and (found := self._start(subject))["status"] != "ok":
+            self._stop()
+            return found
+        return self._ask(kernel)
+
+    def _start(self, subject: Subject) -> dict[str, Any]:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _SERVE.format(LAUNCH_S)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the parent, which ends this process
+        )
+        sizes = dict(subject.sizes)
+        setup = Setup(
+            subject.definition, subject.interface, sizes, subject.threads, self.most_points
+        )
+        return self._ask(setup)
+
+    def _ask(self, message: object) -> dict[str, Any]:
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send(process.stdin, message)
+            line = _line(process.stdout.fileno(), CANDIDATE_S)
+            found = json.loads(line)
+        except TimeoutError:
+            self._stop()
+            detail = f"not done after {CANDIDATE_S:g} s in the emulator"
+            return {"status": "timeout", "detail": detail}
+        except (EOFError, BrokenPipeError, ValueError):
+            self._stop()
+            return {"status": "crashed", "detail": "the emulator was lost"}
+        assert isinstance(found, dict)
+        return found
+
+    def _stop(self) -> None:
+        if self._process is None:
+            return
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        self._process = None
+
+
+def _line(descriptor: int, seconds: float) -> bytes:
+    """What is written there up to the end of a line."""
+    data, deadline = b"", time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        while not data.endswith(b"\n"):
+            if not selector.select(max(deadline - time.monotonic(), 0)):
+                raise TimeoutError
+            piece = os.read(descriptor, 1 << 16)
+            if not piece:
+                raise EOFError
+            data += piece
+    return data
