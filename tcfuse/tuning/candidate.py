@@ -79,6 +79,7 @@ class Outcome:
         predicted: The numbers come of a model, not of a clock.
         source: A digest of the kernel's text: equal texts need not be timed twice.
         seconds: What it took to find out.
+        building: Of these, what making its library took.
     """
 
     status: str
@@ -89,6 +90,7 @@ class Outcome:
     predicted: bool = False
     source: str = ""
     seconds: float = 0.0
+    building: float = 0.0
 
     @property
     def fitness(self) -> float:

@@ -58,6 +58,7 @@ class ClusterEvaluator:
             self._crew.close()
             raise
         self._workers = DaskWorkers(self._crew, make)
+        self._known = dispatch.Known()
 
     def __str__(self) -> str:
         return self._crew.summary()
@@ -72,7 +73,7 @@ class ClusterEvaluator:
             WorkerError: The scheduler is gone, no worker is left, or they end whatever they
                 are given.
         """
-        return dispatch.evaluate(self._workers, subject, candidates, incumbent)
+        return dispatch.evaluate(self._workers, subject, candidates, incumbent, self._known)
 
     def confirm(
         self, subject: Subject, candidates: Sequence[Candidate]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from tcfuse.errors import WorkerError
@@ -33,12 +33,14 @@ class Task:
         incumbent: The best so far, which runs beside it.
         confirms: Whether the candidates are measured for longer, beside each other; see
             ``protocols.Evaluator``.
+        known: What came of texts that other workers have measured.
     """
 
     subject: Subject
     candidates: tuple[Candidate, ...]
     incumbent: Candidate
     confirms: bool = False
+    known: tuple[Outcome, ...] = ()
 
 
 Outcomes: TypeAlias = Sequence[tuple[Candidate, Outcome]]
@@ -49,6 +51,39 @@ class Lost:
     """A worker is gone, and has not said what came of its task."""
 
     why: str
+
+
+class Known:
+    """What came of each text of a subject, told to every worker once.
+
+    Many candidates have the same text; only the first worker that has it measures it.
+    """
+
+    def __init__(self) -> None:
+        self._subject: Subject | None = None
+        self._outcomes: dict[str, Outcome] = {}
+        self._told: dict[str, int] = {}
+
+    def add(self, subject: Subject, outcome: Outcome) -> None:
+        """Keep an outcome."""
+        if subject != self._subject:
+            self._subject = subject
+            self._outcomes.clear()
+            self._told.clear()
+        if outcome.source:
+            self._outcomes.setdefault(outcome.source, outcome)
+
+    def news(self, worker: str, subject: Subject) -> tuple[Outcome, ...]:
+        """What a worker has not been told."""
+        if subject != self._subject:
+            return ()
+        told = self._told.get(worker, 0)
+        self._told[worker] = len(self._outcomes)
+        return tuple(self._outcomes.values())[told:]
+
+    def forget(self, worker: str) -> None:
+        """The worker is gone; another of its name knows nothing."""
+        self._told.pop(worker, None)
 
 
 class Workers(Protocol):
@@ -80,14 +115,26 @@ class Workers(Protocol):
 
 
 def evaluate(
-    workers: Workers, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate
+    workers: Workers,
+    subject: Subject,
+    candidates: Sequence[Candidate],
+    incumbent: Candidate,
+    known: Known | None = None,
 ) -> Iterator[tuple[Candidate, Outcome]]:
     """The outcome of each candidate, once, as soon as there is one.
+
+    Args:
+        workers: Who tries them.
+        subject: What is tuned.
+        candidates: What is tried.
+        incumbent: The best so far.
+        known: What is known already; what comes is added.
 
     Raises:
         WorkerError: There is no worker for a while, or they die whatever they are given.
     """
-    return _given_out(workers, [Task(subject, (each,), incumbent) for each in candidates])
+    tasks = [Task(subject, (each,), incumbent) for each in candidates]
+    return _given_out(workers, tasks, known or Known())
 
 
 def confirm(
@@ -99,11 +146,13 @@ def confirm(
         WorkerError: As in ``evaluate``.
     """
     task = Task(subject, tuple(candidates), Candidate(), confirms=True)
-    return _given_out(workers, [task] if candidates else [])
+    return _given_out(workers, [task] if candidates else [], Known())
 
 
-def _given_out(workers: Workers, tasks: Sequence[Task]) -> Iterator[tuple[Candidate, Outcome]]:
-    round_ = _Round(workers, tasks)
+def _given_out(
+    workers: Workers, tasks: Sequence[Task], known: Known
+) -> Iterator[tuple[Candidate, Outcome]]:
+    round_ = _Round(workers, tasks, known)
     try:
         while round_.unfinished:
             yield from round_.turn()
@@ -114,8 +163,9 @@ def _given_out(workers: Workers, tasks: Sequence[Task]) -> Iterator[tuple[Candid
 class _Round:
     """Tasks that wait, and those that are with a worker."""
 
-    def __init__(self, workers: Workers, tasks: Sequence[Task]) -> None:
+    def __init__(self, workers: Workers, tasks: Sequence[Task], known: Known) -> None:
         self._workers = workers
+        self._known = known
         self._waiting = deque((task, 0) for task in tasks)
         self._running: dict[str, tuple[Task, int, float]] = {}
         self._deaths_in_a_row = 0
@@ -135,8 +185,11 @@ class _Round:
             task, deaths, _ = self._running.pop(worker)
             if not isinstance(answer, Lost):
                 self._deaths_in_a_row = 0
+                for _, outcome in answer:
+                    self._known.add(task.subject, outcome)
                 yield from answer
                 continue
+            self._known.forget(worker)
             self._count(answer)
             if deaths + 1 < MOST_DEATHS:
                 self._waiting.append((task, deaths + 1))  # behind the rest
@@ -151,7 +204,8 @@ class _Round:
                 continue
             task, deaths = self._waiting.popleft()
             self._running[worker] = task, deaths, time.monotonic()
-            self._workers.send(worker, task)
+            news = self._known.news(worker, task.subject)
+            self._workers.send(worker, replace(task, known=news))
         if self._running:
             self._lonely_since = None
             return
@@ -176,6 +230,7 @@ class _Round:
 
     def close(self) -> None:
         for worker in self._running:
+            self._known.forget(worker)
             self._workers.give_up(worker)
         self._running.clear()
 
@@ -187,6 +242,7 @@ def to_record(task: Task) -> dict[str, Any]:
         "candidates": [candidate.to_record() for candidate in task.candidates],
         "incumbent": task.incumbent.to_record(),
         "confirms": task.confirms,
+        "known": [asdict(outcome) for outcome in task.known],
     }
 
 
@@ -197,4 +253,5 @@ def of_record(record: Mapping[str, Any]) -> Task:
         tuple(Candidate.of_record(knobs) for knobs in record["candidates"]),
         Candidate.of_record(record["incumbent"]),
         record["confirms"],
+        tuple(Outcome(**outcome) for outcome in record["known"]),
     )

@@ -86,6 +86,14 @@ class LocalEvaluator:
         """
         return iter(self._of(subject).confirm(candidates, rules))
 
+    def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
+        """Do not measure texts again that others have measured on such a machine.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be measured.
+        """
+        self._of(subject).learned.update((outcome.source, outcome) for outcome in outcomes)
+
     def drift(self) -> float:
         """How far apart the reference's times were, relative to their median."""
         return 0.0 if self._session is None else self._session.drift()
@@ -118,8 +126,9 @@ class _Session:
     reference: Built = field(default_factory=Built)
     limits: Limits = field(default_factory=Limits)
     usual_s: float = 0.0
-    built: dict[Candidate, Future[Built]] = field(default_factory=dict)
+    built: dict[tuple[Candidate, bool], Future[Built]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
+    learned: dict[str, Outcome] = field(default_factory=dict)
     contenders: dict[str, Contender] = field(default_factory=dict)
     reference_s: list[float] = field(default_factory=list)
     noise: float = 0.0
@@ -181,14 +190,19 @@ class _Session:
     ) -> Iterator[tuple[Candidate, Outcome]]:
         """``LocalEvaluator.evaluate``."""
         best = self._build(incumbent)
-        futures = {self._build(candidate): candidate for candidate in dict.fromkeys(candidates)}
+        asked = dict.fromkeys(candidates)
+        futures = {self._build(each, wanted=not self.learned): each for each in asked}
         try:
             for future in as_completed(futures):
                 begin = time.perf_counter()
                 built = future.result()
                 outcome = self._outcome(built, best.result(), rules)
                 seconds = built.seconds + time.perf_counter() - begin
-                yield futures[future], replace(outcome, seconds=round(seconds, 4))
+                building = round(built.seconds, 4)
+                yield (
+                    futures[future],
+                    replace(outcome, seconds=round(seconds, 4), building=building),
+                )
         finally:
             for future in futures:
                 future.cancel()
@@ -197,8 +211,9 @@ class _Session:
     def _outcome(self, built: Built, best: Built, rules: Race) -> Outcome:
         if built.failed is not None:
             return built.failed
-        if (known := self.outcomes.get(built.source)) is not None:
-            return known
+        for outcomes in (self.outcomes, self.learned):
+            if (known := outcomes.get(built.source)) is not None:
+                return known
         assert built.contender is not None
         assert self.reference.contender is not None
         beside = [self.reference.contender]
@@ -274,21 +289,25 @@ class _Session:
                 100 * drift,
             )
 
-    def _build(self, candidate: Candidate) -> Future[Built]:
-        if candidate not in self.built:
-            self.built[candidate] = self.pool.submit(self._made, candidate)
-        return self.built[candidate]
+    def _build(self, candidate: Candidate, *, wanted: bool = True) -> Future[Built]:
+        """A library, but where only the outcome is wanted and others know it."""
+        key = candidate, wanted
+        if key not in self.built:
+            self.built[key] = self.pool.submit(self._made, candidate, wanted)
+        return self.built[key]
 
-    def _made(self, candidate: Candidate) -> Built:
+    def _made(self, candidate: Candidate, wanted: bool) -> Built:
         begin = time.perf_counter()
-        built = self._tried(candidate)
+        built = self._tried(candidate, wanted)
         return replace(built, seconds=time.perf_counter() - begin)
 
-    def _tried(self, candidate: Candidate) -> Built:
+    def _tried(self, candidate: Candidate, wanted: bool) -> Built:
         try:
             kernel = self.compile(self.subject, candidate)
             assert isinstance(kernel, KernelSource), "this machine measures kernels for CPUs"
             source = digest_of(kernel)
+            if not wanted and source in self.learned:
+                return Built(source)
             if source not in self.contenders:
                 building = Building(Path(self.folder.name))
                 made = building.build(kernel, self.subject.numerics, source)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pickle
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from tcfuse.errors import DeviceError, TcfuseError, UnsupportedError, WorkerError
 from tcfuse.processor import processor
@@ -17,13 +17,22 @@ from tcfuse.tuning.dispatch import Outcomes, of_record
 from tcfuse.tuning.protocols import Evaluator
 from tcfuse.wisdom.versions import current_versions
 
-Make: TypeAlias = Callable[[], Evaluator]
+
+class Sharing(Evaluator, Protocol):
+    """An evaluator that need not measure what others have measured."""
+
+    def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
+        """What came of some texts of a subject on a device like this one."""
+        ...
+
+
+Make: TypeAlias = Callable[[], Sharing]
 """Makes the evaluator that a worker measures with; a function of a module, or ``partial`` of
 one with arguments that are data, so that it can be pickled."""
 
 NOBODY = "no GPU"
 
-_evaluators: dict[bytes, Evaluator] = {}  # at most one, by its maker
+_evaluators: dict[bytes, Sharing] = {}  # at most one, by its maker
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,8 @@ def answer(make: Make, record: Mapping[str, Any]) -> dict[str, Any]:
         task = of_record(record)
         claim(task.subject)
         evaluator = _evaluator(make)
+        if task.known:
+            evaluator.learn(task.subject, task.known)
         tried = (
             evaluator.confirm(task.subject, task.candidates)
             if task.confirms
@@ -101,7 +112,7 @@ def outcomes_of(record: Mapping[str, Any]) -> Outcomes:
     return [(Candidate.of_record(knobs), Outcome(**outcome)) for knobs, outcome in found]
 
 
-def _evaluator(make: Make) -> Evaluator:
+def _evaluator(make: Make) -> Sharing:
     """The evaluator of this process; processes that it has started serve the next task too."""
     key = pickle.dumps(make)
     if key not in _evaluators:

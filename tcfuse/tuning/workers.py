@@ -30,6 +30,7 @@ class WorkersEvaluator:
 
     def __init__(self, n_workers: int, make: Make) -> None:
         self._workers = LocalWorkers(n_workers, make)
+        self._known = dispatch.Known()
 
     def evaluate(
         self, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate
@@ -46,7 +47,7 @@ class WorkersEvaluator:
                 f"--workers {self._workers.n_workers} takes {n_cores} cores and there are "
                 f"{n_usable}: kernels that share a core cannot be timed"
             )
-        return dispatch.evaluate(self._workers, subject, candidates, incumbent)
+        return dispatch.evaluate(self._workers, subject, candidates, incumbent, self._known)
 
     def confirm(
         self, subject: Subject, candidates: Sequence[Candidate]
@@ -157,5 +158,8 @@ def serve(descriptor: int) -> None:
             record = remote.answer(make, task)
         except Exception as error:  # told to the parent, which reports it as an internal error
             record = {"failed": f"{type(error).__name__}: {error}"}
-        connection.send(record)
+        try:
+            connection.send(record)
+        except BrokenPipeError:  # nobody wants it any more
+            break
     remote.close()

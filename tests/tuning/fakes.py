@@ -50,13 +50,23 @@ class Fake:
                 raise UnsupportedError("nobody can try this")
             if unroll == KILLS or (unroll == KILLS_ONCE and self._first()):
                 os.kill(os.getpid(), signal.SIGKILL)
-            yield candidate, Outcome("ok", micros=float(unroll), detail=self._where())
+            yield (
+                candidate,
+                Outcome(
+                    "ok", micros=float(unroll), detail=self._where(), source=f"text {unroll}"
+                ),
+            )
 
     def confirm(
         self, subject: Subject, candidates: Sequence[Candidate]
     ) -> Iterator[tuple[Candidate, Outcome]]:
         for candidate, outcome in self.evaluate(subject, candidates, Candidate()):
             yield candidate, replace(outcome, speedup=2.0)
+
+    def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
+        assert subject == SUBJECT
+        with (self.folder / "learned").open("a", encoding="utf-8") as file:
+            file.writelines(f"{outcome.source}\n" for outcome in outcomes)
 
     def _first(self) -> bool:
         flag = self.folder / "killed"

@@ -4,6 +4,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tcfuse.errors import WorkerError
 from tcfuse.tuning import dispatch
 from tcfuse.tuning.candidate import Candidate, Outcome
-from tcfuse.tuning.dispatch import Lost, Outcomes, Task, of_record, to_record
+from tcfuse.tuning.dispatch import Known, Lost, Outcomes, Task, of_record, to_record
 from tests.tuning.fakes import SUBJECT, candidates
 
 OK = Outcome("ok", micros=1.0)
@@ -121,6 +122,25 @@ def test_what_runs_is_given_up_when_nobody_wants_it():
     assert workers.tasks == {}
 
 
+def test_every_worker_is_told_once_what_others_found():
+    known = Known()
+    first, second = (Outcome("ok", source=name) for name in ("a", "b"))
+    assert known.news("w0", SUBJECT) == ()
+    for outcome in (first, replace(first, micros=2.0), OK):
+        known.add(SUBJECT, outcome)
+    assert known.news("w0", SUBJECT) == (first,)
+    known.add(SUBJECT, second)
+    assert known.news("w0", SUBJECT) == (second,)
+    assert known.news("w1", SUBJECT) == (first, second)
+    assert known.news("w1", SUBJECT) == ()
+    known.forget("w1")
+    assert known.news("w1", SUBJECT) == (first, second)
+    other = replace(SUBJECT, name="g")
+    assert known.news("w1", other) == ()
+    known.add(other, OK)
+    assert known.news("w1", SUBJECT) == known.news("w1", other) == ()
+
+
 def test_a_task_travels():
-    task = Task(SUBJECT, tuple(candidates(1, 2)), *candidates(4), confirms=True)
+    task = Task(SUBJECT, tuple(candidates(1, 2)), *candidates(4), confirms=True, known=(OK,))
     assert of_record(to_record(task)) == task

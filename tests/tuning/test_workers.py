@@ -67,6 +67,13 @@ def test_one_worker_confirms(start):
     assert len({outcome.detail for _, outcome in found}) == 1
 
 
+def test_workers_are_told_what_is_known(start, tmp_path):
+    evaluator = start(1)
+    tried(evaluator, 1, 2)
+    tried(evaluator, 4)
+    assert (tmp_path / "learned").read_text().split("\n")[:-1] == ["text 1", "text 2"]
+
+
 def test_a_candidate_whose_worker_died_is_tried_again(start):
     found = tried(start(1), KILLS_ONCE, 1, 2)
     assert [outcome.status for _, outcome in found] == ["ok"] * 3
