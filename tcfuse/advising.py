@@ -33,6 +33,7 @@ from tcfuse.wisdom.bounds import default_path
 from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.exchange import Collection
 from tcfuse.wisdom.problem import Layer, Problem
+from tcfuse.wisdom.verdict import Verdicts
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +76,7 @@ class Consultation:
         named: Value of the model's size names in measurements.
         tries: Whether knobs of near sizes may be run.
         spent: Seconds that trying took so far.
+        verdicts: What was decided about whole models.
     """
 
     advisor: Advisor
@@ -82,10 +84,11 @@ class Consultation:
     tries: bool = False
     named: Mapping[str, int] = field(default_factory=dict)
     spent: float = 0.0
+    verdicts: Verdicts = field(default_factory=Verdicts)
 
     def notes(self) -> list[str]:
         """What a user should know about the wisdom."""
-        return self.advisor.notes()
+        return [*self.advisor.notes(), *self.verdicts.notes()]
 
     @property
     def asks(self) -> bool:
@@ -232,14 +235,16 @@ def consultation(options: OptimizeOptions, *, tries: bool) -> Consultation:
         InputError: The file is no wisdom.
     """
     if not options.use_wisdom:
-        return Consultation(Advisor(), options)
+        return Consultation(Advisor(), options, verdicts=Verdicts(imported=False))
     given = Collection.read(Path(options.wisdom)) if options.wisdom else Collection()
     if not given.entries and not default_path().exists():
-        return Consultation(Advisor(refused=given.refused), options)
+        advisor = Advisor(refused=given.refused)
+        return Consultation(advisor, options, verdicts=Verdicts(given.verdicts))
     from tcfuse.wisdom.database import Database  # SQLite takes its time
 
     advisor = Advisor(given.best_first, Database.default(), given.refused)
-    return Consultation(advisor, options, tries=tries and options.gate)
+    asked = tries and options.gate
+    return Consultation(advisor, options, tries=asked, verdicts=Verdicts(given.verdicts))
 
 
 def _close(near: Advice, problem: Problem) -> bool:

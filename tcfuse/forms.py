@@ -8,7 +8,7 @@ machine (``ort.optimized``).  Which one is faster is measured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,10 @@ from tcfuse.ort.timing import Ratio, bind, interleave
 from tcfuse.processor import processor
 from tcfuse.profile import timed
 from tcfuse.result import Result, Source, given, path_of
-from tcfuse.store import Store, key_of, tool_digest
-from tcfuse.trial import structure
+from tcfuse.run import Run
+from tcfuse.store import key_of, tool_digest
+from tcfuse.trial import structure, verdict_versions
+from tcfuse.wisdom.verdict import FORM, Verdict
 
 FASTER = 1.02
 """How much faster the blocked form must be to be kept: it runs on fewer machines."""
@@ -82,17 +84,14 @@ def blocked_form(source: Source, options: OptimizeOptions, model: ir.Model) -> F
     return None if graph is None else Form(graph, path, baseline, native_block())
 
 
-def fastest(
-    plain: Result,
-    blocked: Result,
-    wishes: Wishes,
-    options: OptimizeOptions,
-    store: Store,
-    progress: Callable[[str], object],
-) -> Result:
+def fastest(plain: Result, blocked: Result, wishes: Wishes, run: Run) -> Result:
     """The blocked form with the plain one beside it, or the plain one alone."""
     if blocked.library is None:
         return plain
+    forced = run.options.layout == "blocked"
+    verdict = _verdict(plain, blocked, wishes)
+    if (decided := run.wisdom.verdicts.find(verdict, run.store)) is not None:
+        return _chosen(plain, blocked, decided, forced)
     key = key_of(
         *(structure(form.model) for form in (plain, blocked)),
         *(str(form.library and form.library.name) for form in (plain, blocked)),
@@ -101,12 +100,22 @@ def fastest(
         runtime().__version__,
         tool_digest(),
     )
-    record = store.get("forms", key)
+    record = run.store.get("forms", key)
     if record is None:
-        progress("comparing both forms of the model")
-        record = asdict(_compared(plain, blocked, wishes))
-        store.put("forms", key, record)
-    return _chosen(plain, blocked, record, options.layout == "blocked")
+        run.progress("comparing both forms of the model")
+        compared = asdict(_compared(plain, blocked, wishes))
+        record = replace(verdict, record=compared).to_record()
+        run.store.put("forms", key, record)
+    return _chosen(plain, blocked, record["record"], forced)
+
+
+def _verdict(plain: Result, blocked: Result, wishes: Wishes) -> Verdict:
+    """What is decided about, and where, with nothing decided."""
+    names = {region.name for form in (plain, blocked) for region in form.report.kept}
+    guesses = tuple(shape_guesses(blocked.model, wishes))
+    subject = key_of(*(structure(form.model) for form in (plain, blocked)), guesses)
+    versions = verdict_versions()
+    return Verdict(FORM, subject, tuple(sorted(names)), processor(), versions, {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,5 +30,6 @@ def judge(
         judgement = judgement.after_verification(verify_all(trial, run.progress))
     if run.options.gate and judgement.kept:
         trial = trial.only(judgement.kept)
-        judgement = judgement.after_gate(gate_all(trial, wishes, run.progress), trial.on_gpus)
+        gated = gate_all(trial, wishes, run.progress, run.wisdom.verdicts)
+        judgement = judgement.after_gate(gated, trial.on_gpus)
     return judgement

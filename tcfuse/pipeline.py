@@ -58,7 +58,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
     if (form := blocked_form(source, run.options, plain.model)) is None:
         return plain
     blocked = _made(form, wishes, run)
-    return fastest(plain, blocked, wishes, run.options, run.store, progress)
+    return fastest(plain, blocked, wishes, run)
 
 
 def _made(form: Form, wishes: Wishes, run: Run) -> Result:

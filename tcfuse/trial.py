@@ -29,6 +29,8 @@ from tcfuse.ort.verify import Subject, Verification, verify_kernel
 from tcfuse.processor import processor
 from tcfuse.profile import timed
 from tcfuse.store import Store, key_of, tool_digest
+from tcfuse.wisdom.verdict import GATE, Verdict, Verdicts
+from tcfuse.wisdom.versions import current_versions
 
 log = logging.getLogger(__name__)
 
@@ -109,10 +111,19 @@ def verify_all(trial: Trial, progress: Callable[[str], object]) -> dict[str, Ver
 
 
 @timed("gate")
-def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) -> GateResult:
-    """Keep what pays; from the store where that was measured before."""
+def gate_all(
+    trial: Trial, wishes: Wishes, progress: Callable[[str], object], verdicts: Verdicts
+) -> GateResult:
+    """Keep what pays; by a verdict, or from the store, where that was measured before."""
     guesses = tuple(shape_guesses(trial.model, wishes))
     kernels = trial.kernels()
+    subject = key_of(structure(trial.model), guesses)
+    verdict = Verdict(
+        GATE, subject, tuple(sorted(kernels)), processor(), verdict_versions(), {}
+    )
+    if (decided := verdicts.find(verdict, trial.store)) is not None:
+        profile.found("gate", decided)
+        return gate_from_json(decided)
     key = key_of(
         structure(trial.model),
         [a.compiled.kernels.key for a in trial.attempts if a.compiled is not None],
@@ -124,7 +135,7 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
     record = trial.store.get("gates", key)
     profile.found("gate", record)
     if record is not None:
-        return gate_from_json(record)
+        return gate_from_json(record["record"])
     progress(f"timing {len(kernels)} kernels and the model")
     fused = trial.build(frozenset(kernels))
     nodes = one_of_each(fused)
@@ -138,8 +149,13 @@ def gate_all(trial: Trial, wishes: Wishes, progress: Callable[[str], object]) ->
         guesses=guesses,
     )
     result = gate(stage)
-    trial.store.put("gates", key, gate_to_json(result))
+    trial.store.put("gates", key, replace(verdict, record=gate_to_json(result)).to_record())
     return result
+
+
+def verdict_versions() -> dict[str, str]:
+    """The versions that a verdict holds for."""
+    return {**current_versions(), "onnxruntime": runtime().__version__}
 
 
 def gate_to_json(result: GateResult) -> dict[str, Any]:

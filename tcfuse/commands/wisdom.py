@@ -9,12 +9,15 @@ from pathlib import Path
 
 from tcfuse.commands.progress import print_lines, print_table
 from tcfuse.errors import InputError
+from tcfuse.store import Store
 from tcfuse.wisdom.bounds import default_path
 from tcfuse.wisdom.database import Database
 from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.exchange import Collection
 from tcfuse.wisdom.problem import ANY_DEVICE, Entry
 from tcfuse.wisdom.shown import knobs_line, operators_of
+from tcfuse.wisdom.verdict import keep as keep_verdicts
+from tcfuse.wisdom.verdict import measured
 from tcfuse.wisdom.versions import current_versions, stale
 
 HEADER = ("kernel", "sizes", "for", "speedup", "micros", "knobs", "age", "note")
@@ -42,11 +45,19 @@ def list_entries(path: Path | None, device: str, templates: bool) -> int:
     return 0
 
 
-def export(path: Path, device: str) -> int:
-    """Write the cache's wisdom to a file; the exit status."""
-    collection = _known(None)[0].of_device(device)
+def export(path: Path, device: str, *, verdicts: bool) -> int:
+    """Write the cache's wisdom to a file; the exit status.
+
+    Args:
+        path: The file.
+        device: A part of the devices' names.
+        verdicts: Also write what runs decided about whole models.
+    """
+    entries = _known(None)[0].entries
+    decided = measured(Store.default()) if verdicts else ()
+    collection = Collection.of(entries, decided).of_device(device)
     collection.write(path)
-    print_lines([f"{path}: {_entries(len(collection.entries))}"])
+    print_lines([f"{path}: {_counted(collection)}"])
     return 0
 
 
@@ -62,8 +73,8 @@ def import_file(path: Path) -> int:
         if not database.record(*found.entries):
             raise InputError("; ".join(database.problems))
         after = {entry.key for entry in database.entries()}
-    count = _entries(len(found.entries))
-    print_lines([f"{default_path()}: {count} read, {len(after - before)} new"])
+    keep_verdicts(Store.default(), found.verdicts)
+    print_lines([f"{default_path()}: {_counted(found)} read, {len(after - before)} new"])
     return 0
 
 
@@ -75,7 +86,7 @@ def merge(paths: Sequence[Path], output: Path) -> int:
     """
     merged = _read(paths)
     merged.write(output)
-    print_lines([f"{output}: {_entries(len(merged.entries))}"])
+    print_lines([f"{output}: {_counted(merged)}"])
     return 0
 
 
@@ -171,6 +182,12 @@ def _age(seconds: float) -> str:
         if seconds >= unit:
             return f"{seconds / unit:.0f} {name}"
     return "0 s"
+
+
+def _counted(found: Collection) -> str:
+    count = len(found.verdicts)
+    decided = f", {count} {'verdict' if count == 1 else 'verdicts'}" if count else ""
+    return _entries(len(found.entries)) + decided
 
 
 def _entries(count: int) -> str:

@@ -25,7 +25,8 @@ def add_to(app: typer.Typer) -> None:
     epilog = examples("tcfuse wisdom list", "tcfuse wisdom list wisdom.json --templates")
     wisdom.command("list", epilog=epilog)(list_)
     epilog = examples(
-        "tcfuse wisdom export wisdom.json", "tcfuse wisdom export epyc.json --device EPYC"
+        "tcfuse wisdom export wisdom.json",
+        "tcfuse wisdom export epyc.json --device EPYC --verdicts",
     )
     wisdom.command("export", epilog=epilog)(export)
     wisdom.command("import", epilog=examples("tcfuse wisdom import wisdom.json"))(import_)
@@ -53,11 +54,15 @@ def list_(
 def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON to write.")],
     device: Device = "",
+    verdicts: Annotated[
+        bool,
+        typer.Option("--verdicts", help="Also what runs decided about whole models."),
+    ] = False,
 ) -> int:
     """Write the cache's wisdom as JSON that people review, commit and merge."""
     from tcfuse.commands.wisdom import export as run
 
-    return run(file, device)
+    return run(file, device, verdicts=verdicts)
 
 
 def import_(

@@ -8,16 +8,19 @@ not as it should be is left out, with a reason, and the rest is used.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tcfuse.errors import InputError
 from tcfuse.store import write_file
 from tcfuse.wisdom.bounds import MOST_ENTRIES, MOST_PER_PROBLEM
 from tcfuse.wisdom.problem import Entry
 from tcfuse.wisdom.record import entry_of
+from tcfuse.wisdom.verdict import Verdict, verdict_of
+
+T = TypeVar("T")
 
 FORMAT: Final = 1
 MOST_BYTES = 256 << 20
@@ -30,15 +33,22 @@ class Collection:
 
     Attributes:
         entries: Few of each problem, the best first.
+        verdicts: What was decided about whole models.
         refused: Why something that was read is not among them.
     """
 
     entries: tuple[Entry, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     refused: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], refused: Iterable[str] = ()) -> Collection:
-        """The best of those entries; no order of theirs matters."""
+    def of(
+        cls,
+        entries: Iterable[Entry],
+        verdicts: Iterable[Verdict] = (),
+        refused: Iterable[str] = (),
+    ) -> Collection:
+        """The best of those entries; no order of theirs, or of verdicts, matters."""
         best: dict[str, Entry] = {}
         for entry in entries:
             known = best.get(entry.key)
@@ -51,12 +61,17 @@ class Collection:
             counts[place] = counts.get(place, 0) + 1
             if counts[place] <= MOST_PER_PROBLEM:
                 kept.append(entry)
-        return cls(tuple(sorted(kept, key=_order)), tuple(refused))
+        decided: dict[str, Verdict] = {}
+        for verdict in sorted(verdicts, key=lambda v: v.rank):
+            decided.setdefault(verdict.key, verdict)
+        chosen = tuple(sorted(kept, key=_order))
+        return cls(chosen, tuple(decided.values()), tuple(refused))
 
     def merged(self, other: Collection) -> Collection:
         """The better of both for every problem, whichever is asked for the other."""
         refused = dict.fromkeys([*self.refused, *other.refused])
-        return Collection.of([*self.entries, *other.entries], refused)
+        both = [*self.entries, *other.entries], [*self.verdicts, *other.verdicts]
+        return Collection.of(*both, refused)
 
     @property
     def best_first(self) -> list[Entry]:
@@ -67,14 +82,16 @@ class Collection:
         """What is for devices with ``part`` in their name."""
         wanted = part.lower()
         kept = (e for e in self.entries if wanted in e.problem.device.lower())
-        return replace(self, entries=tuple(kept))
+        decided = (v for v in self.verdicts if wanted in v.device.lower())
+        return replace(self, entries=tuple(kept), verdicts=tuple(decided))
 
     def to_json(self) -> str:
         """The text of a file of wisdom."""
         written = [_reviewable(entry.to_record()) for entry in self.entries]
-        body = ",\n".join(_indented(record) for record in written)
-        opening = f'{{\n "format": {FORMAT},\n "entries": ['
-        return f"{opening}\n{body}\n ]\n}}\n" if body else f"{opening}]\n}}\n"
+        parts = [f' "format": {FORMAT}', _list("entries", map(_indented, written))]
+        if self.verdicts:
+            parts.append(_list("verdicts", (_decided(v.to_record()) for v in self.verdicts)))
+        return "{\n" + ",\n".join(parts) + "\n}\n"
 
     @classmethod
     def from_json(cls, text: str, name: str = "the text") -> Collection:
@@ -96,15 +113,13 @@ class Collection:
         if record.get("format") != FORMAT:
             found = record.get("format")
             raise InputError(f"{name}: has format {found!r}; this tcfuse reads {FORMAT}")
-        entries, refused = list[Entry](), list[str]()
-        for number, item in enumerate(record["entries"][:MOST_ENTRIES], 1):
-            try:
-                entries.append(entry_of(_plain(item)))
-            except InputError as error:
-                refused.append(f"{name}: entry {number} is left out: {error}")
-        if (extra := len(record["entries"]) - MOST_ENTRIES) > 0:
-            refused.append(f"{name}: {extra} entries too many are left out")
-        return cls.of(entries, _few(refused))
+        refused: list[str] = []
+        entries = _checked(record["entries"], f"{name}: entry", _entry, refused)
+        decided = record.get("verdicts", [])
+        if not isinstance(decided, list):
+            raise InputError(f"{name}: is no wisdom: its verdicts are no list")
+        verdicts = _checked(decided, f"{name}: verdict", verdict_of, refused)
+        return cls.of(entries, verdicts, _few(refused))
 
     @classmethod
     def read(cls, path: Path) -> Collection:
@@ -146,6 +161,21 @@ class Collection:
         write_file(path, self.to_json().encode())
 
 
+def _checked(
+    items: list[object], what: str, read: Callable[[object], T], refused: list[str]
+) -> list[T]:
+    """What ``items`` are; the reasons of those that are nothing go to ``refused``."""
+    found: list[T] = []
+    for number, item in enumerate(items[:MOST_ENTRIES], 1):
+        try:
+            found.append(read(item))
+        except InputError as error:
+            refused.append(f"{what} {number} is left out: {error}")
+    if (extra := len(items) - MOST_ENTRIES) > 0:
+        refused.append(f"{what} {MOST_ENTRIES} is the last one: {extra} more are left out")
+    return found
+
+
 def _order(entry: Entry) -> tuple[Any, ...]:
     """Where an entry stands in a text: equal layers together, smaller sizes first."""
     problem = entry.problem
@@ -159,14 +189,35 @@ def _reviewable(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "problem": {**record["problem"], "template": lines}}
 
 
-def _plain(item: object) -> object:
-    """A record with its template as one text."""
-    if not isinstance(item, dict) or not isinstance(item.get("problem"), dict):
-        return item
-    lines = item["problem"].get("template")
-    if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
-        return item
-    return {**item, "problem": {**item["problem"], "template": "\n".join(lines)}}
+def _entry(item: object) -> Entry:
+    """An entry, whose template may be a list of lines."""
+    problem = item.get("problem") if isinstance(item, dict) else None
+    lines = problem.get("template") if isinstance(problem, dict) else None
+    if isinstance(lines, list) and all(isinstance(line, str) for line in lines):
+        assert isinstance(item, dict)
+        item = {**item, "problem": {**item["problem"], "template": "\n".join(lines)}}
+    return entry_of(item)
+
+
+def _list(name: str, texts: Iterable[str]) -> str:
+    """A field that is a list, an item on lines of its own."""
+    body = ",\n".join(texts)
+    return f' "{name}": [\n{body}\n ]' if body else f' "{name}": []'
+
+
+def _decided(record: Mapping[str, Any]) -> str:
+    """One verdict: a field a line, and each kernel's numbers on one."""
+    parts = [f"   {_line(k)}: {_line(v)}" for k, v in record.items() if k != "record"]
+    fields = (f"    {_line(name)}: {_by_kernel(v)}" for name, v in record["record"].items())
+    inner = ",\n".join(fields)
+    return "  {\n" + ",\n".join([*parts, f'   "record": {{\n{inner}\n   }}']) + "\n  }"
+
+
+def _by_kernel(value: object) -> str:
+    if not isinstance(value, dict) or not value:
+        return _line(value)
+    lines = ",\n".join(f"     {_line(k)}: {_line(v)}" for k, v in sorted(value.items()))
+    return f"{{\n{lines}\n    }}"
 
 
 def _indented(record: Mapping[str, Any]) -> str:

@@ -10,11 +10,12 @@ from typing import TypeAlias
 import pytest
 
 from tcfuse.commands import wisdom as module
+from tcfuse.store import Store
 from tcfuse.wisdom import bounds
 from tcfuse.wisdom.database import Database
 from tcfuse.wisdom.exchange import Collection
 from tcfuse.wisdom.shown import knobs_line, operators_of
-from tests.wisdom.entries import TEMPLATE, VERSIONS, entry, problem
+from tests.wisdom.entries import TEMPLATE, VERSIONS, entry, problem, verdict
 
 Command: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -68,6 +69,18 @@ def test_export_import_merge(tcfuse: Command, tmp_path: Path, database: Path) ->
         assert cache.top(problem(8, 8))[0].speedup == 1.9
     assert tcfuse("wisdom", "export", tmp_path / "d.json")[0] == 0
     assert (tmp_path / "d.json").read_bytes() == c.read_bytes()
+
+
+def test_verdicts_go_along(
+    tcfuse: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module.Store, "default", lambda: Store(tmp_path / "store"))
+    file, again = tmp_path / "w.json", tmp_path / "again.json"
+    Collection.of([entry()], [verdict()]).write(file)
+    assert "1 entry, 1 verdict read" in tcfuse("wisdom", "import", file)[1]
+    assert tcfuse("wisdom", "export", again)[1] == f"{again}: 1 entry\n"
+    assert tcfuse("wisdom", "export", again, "--verdicts")[0] == 0
+    assert again.read_bytes() == file.read_bytes()
 
 
 def test_what_is_left_out_is_told(tcfuse: Command, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tcfuse.errors import InputError
 from tcfuse.wisdom.bounds import MOST_PER_PROBLEM
 from tcfuse.wisdom.database import Database
 from tcfuse.wisdom.exchange import Collection
-from tests.wisdom.entries import VERSIONS, entry, problem
+from tests.wisdom.entries import VERSIONS, entry, problem, ratio, verdict
 
 ENTRIES = st.builds(
     lambda sizes, speedup, unroll, predicted, tcfuse, device, note: replace(
@@ -34,7 +34,21 @@ ENTRIES = st.builds(
     st.sampled_from(["a", "b"]),
     st.sampled_from(["", "tuned", "größer"]),
 )
-COLLECTIONS = st.lists(ENTRIES, max_size=30).map(Collection.of)
+VERDICTS = st.builds(
+    lambda value, subject, device: verdict(value, subject=subject, device=device),
+    st.sampled_from([0.5, 1.5, 2.0]),
+    st.sampled_from(["one", "two"]),
+    st.sampled_from(["a", "b"]),
+)
+KNOBS = {"mapping": {"unroll": 8, "tile": [32, 32]}, "cuda": {"team": 32}}
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=5,
+)
+COLLECTIONS = st.builds(
+    Collection.of, st.lists(ENTRIES, max_size=30), st.lists(VERDICTS, max_size=8)
+)
 
 
 class TestTexts:
@@ -55,6 +69,11 @@ class TestTexts:
     def test_people_can_read_it(self, golden: Callable[[object, str], None]) -> None:
         tuned = entry(128, 768, note="tuned in 60 s")
         golden(Collection.of([tuned, entry(64, 64, speedup=1.25)]).to_json(), "json")
+
+    def test_verdicts_can_be_read_too(self, golden: Callable[[object, str], None]) -> None:
+        form = {"problem": "", "gain": ratio(1.1), "whole": ratio(1.3)}
+        both = [verdict(), verdict(kind="form", record=form)]
+        golden(Collection.of([], both).to_json(), "json")
 
     def test_nothing_is_a_text_too(self) -> None:
         assert Collection.from_json(Collection().to_json()) == Collection()
@@ -99,7 +118,7 @@ class TestMerging:
         with Database(path) as database:
             assert database.record(*a.entries)
             assert database.record(*b.entries)
-            assert Collection.of(database.entries()) == a.merged(b)
+            assert Collection.of(database.entries()).entries == a.merged(b).entries
 
 
 def changed(path: str, value: object) -> str:
@@ -186,6 +205,26 @@ class TestStrangeTexts:
     def test_what_is_no_wisdom_is_an_error(self, text: str, reason: str) -> None:
         with pytest.raises(InputError, match=reason):
             Collection.from_json(text)
+
+    @settings(deadline=None, max_examples=150)
+    @given(st.data())
+    def test_anything_anywhere_is_read_or_refused(self, data: st.DataObject) -> None:
+        record = json.loads(Collection.of([entry(8, 8, knobs=KNOBS)], [verdict()]).to_json())
+        place: Any = record
+        for _ in range(data.draw(st.integers(1, 6))):
+            keys = sorted(place) if isinstance(place, dict) else range(len(place))
+            key = data.draw(st.sampled_from(list(keys)))
+            if not isinstance(place[key], dict | list) or not place[key]:
+                break
+            parent, place = place, place[key]
+        else:
+            place = parent
+        place[key] = data.draw(JSON)
+        try:
+            found = Collection.from_json(json.dumps(record))
+        except InputError:
+            return
+        assert Collection.from_json(found.to_json()) == replace(found, refused=())
 
     def test_few_reasons_are_told(self) -> None:
         text = json.dumps({"format": 1, "entries": [{}] * 500})
