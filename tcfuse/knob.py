@@ -14,7 +14,7 @@ from tcfuse.errors import OptionError
 
 T = TypeVar("T")
 
-NEEDS = ("", "reductions", "sizes")
+NEEDS = ("", "cpu", "reductions", "sizes")
 
 
 def always(_: Any) -> bool:
@@ -36,8 +36,8 @@ class Knob:
         tuned: Whether a tuner tries it: no matter of speed, or the user's to say, otherwise.
         per_loop: A tuple with a number for each loop, which a tuner makes of the extents; it
             takes the numbers in ``choices`` where those are not known.
-        needs: What a definition must have for the knob to matter: ``reductions``, ``sizes``
-            (with names), or nothing in particular.
+        needs: What there must be for the knob to matter: ``reductions``, ``sizes`` (names), the
+            target ``cpu``, or nothing in particular.
         matters: Whether the knob changes anything beside these other options.
     """
 
@@ -116,7 +116,7 @@ def knob(
         accepts: Whether a value may be had, when that is more than the choices.
         tuned: Whether a tuner tries it.
         per_loop: A tuple with a number for each loop.
-        needs: What a definition must have for it to matter, one of ``NEEDS``.
+        needs: What there must be for it to matter, one of ``NEEDS``.
         matters: Whether it changes anything beside the others of its class.
     """
     assert needs in NEEDS, f"a definition has no {needs!r} to need"

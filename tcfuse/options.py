@@ -21,7 +21,9 @@ AUTO = "auto"
 NUMERICS = ("strict", "default", "fast")
 LAYOUTS = (AUTO, "portable", "blocked")
 FUSION = ("preserve", "max", "min")
+INSTRUCTIONS = ("compiler", "latency", "source")
 DEEP = 64  # more loops than any kernel has
+STREAMED_BYTES = 1 << 26  # twice the 32 MiB that the last level of common processors has
 
 
 def _tiled(options: Any) -> bool:
@@ -138,6 +140,39 @@ class MappingOptions:
         doc="inputs are copied for reuse inside at most that many loops; 0 copies nothing",
         legal="0 or more",
         accepts=lambda depth: depth >= 0,
+    )
+    registers: int = knob(
+        0,
+        choices=(0, 1, 2, 4, 8),
+        unit="registers",
+        doc="vectors of each value that a step of a loop over lanes has; 0 chooses",
+        needs="cpu",
+    )
+    streaming: int = knob(
+        STREAMED_BYTES,
+        choices=(0, 1 << 16, 1 << 20, 1 << 23, STREAMED_BYTES),
+        unit="bytes",
+        doc="outputs that large are stored past the caches; 0: none",
+        legal="0 to 2^40",
+        accepts=lambda size: 0 <= size <= 1 << 40,
+        needs="cpu",
+    )
+    instructions: str = knob(
+        "compiler",
+        choices=INSTRUCTIONS,
+        unit="name",
+        doc="their order: the C++ compiler's, for short latencies alone, or that of the source",
+        needs="cpu",
+    )
+    hoisting: bool = knob(
+        True,
+        choices=(True, False),
+        unit="flag",
+        doc="the C++ compiler loads constants before loops, and may run out of registers",
+        needs="cpu",
+    )
+    optimization: int = knob(
+        3, choices=(2, 3), unit="level", doc="of the C++ compiler", needs="cpu"
     )
     isl_operations: int = knob(
         20_000_000,

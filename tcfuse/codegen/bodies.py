@@ -26,9 +26,10 @@ MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several
 class Bodies:
     """Answers about loop bodies of one kernel."""
 
-    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], wanted: int = 0) -> None:
         self.scop = scop
         self.tensors = tensors
+        self.wanted = wanted  # registers of a value, where somebody chose
 
     def copies(self, body: Block, unroll: int) -> int:
         """How often a body that accumulates is copied."""
@@ -49,7 +50,11 @@ class Bodies:
             quick = updates and self._lane_work(loop) <= MOST_WIDE_WORK
             quick = quick and not self._has_lane_rows(loop.body)
             fits = whole.number is not None and quick
+            if self.wanted:
+                return self.wanted if fits else 1
             return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
+        if self.wanted:
+            return self.wanted
         if not (self.waits(loop.body) or self._moves_bytes(loop)) or work > MOST_DOUBLE_WORK:
             return 1
         exact = self._rest_is_slow(loop)

@@ -17,6 +17,7 @@ from tcfuse.codegen.elements import widest_bytes
 from tcfuse.codegen.kernel_ast import Block, Guard, Instance, Loop, is_uniform, loops
 from tcfuse.codegen.scope import LaneLoop, Lines, Names, Squares
 from tcfuse.codegen.streams import MOST_STREAMED_WORK, Streams
+from tcfuse.codegen.style import Style
 from tcfuse.codegen.tensors import MOST_LANES, PANEL, Tensor, has_panels
 from tcfuse.codegen.transposes import LANES, MEETING, Transpose, transpose_in
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
@@ -33,16 +34,16 @@ class LoopWriter:
     reads_once = False  # as for ``Frame``
     prefetches = True  # rows at computed indices, some iterations ahead
 
-    def __init__(
-        self, scop: Scop, tensors: Mapping[str, Tensor], unroll: int, *, reciprocals: bool
-    ) -> None:
+    def __init__(self, scop: Scop, tensors: Mapping[str, Tensor], style: Style) -> None:
         self.tensors = tensors
         self.names = Names()
-        self.unroll = unroll
-        self.bodies = Bodies(scop, tensors)
+        self.style = style
+        self.bodies = Bodies(scop, tensors, style.registers)
         self.fences: dict[str, None] = {}  # C conditions of what the phase streams
         self.panel = "tcf::panel" if has_panels(scop) else str(MOST_LANES)
-        body = BodyWriter(scop, tensors, self.names, reciprocals, reads_once=self.reads_once)
+        body = BodyWriter(
+            scop, tensors, self.names, style.reciprocals, reads_once=self.reads_once
+        )
         self.copies = Copies(body)
 
     def block(self, block: Block, lines: Lines, lane: LaneLoop | None) -> None:
@@ -239,7 +240,7 @@ class LoopWriter:
                 short = short or shortest < most * registers
             self._overlapping(loop, steps, lane, groups, short=short)
         else:
-            copies = max(1, self.bodies.copies(loop.body, self.unroll) // registers)
+            copies = max(1, self.bodies.copies(loop.body, self.style.accumulators) // registers)
             unrolled = copies if lane.accumulators else 1
             rest = whole.number is None or whole.number % (most * registers) != 0
             self._disjoint(loop, steps, lane, unrolled, rest=rest)
@@ -261,9 +262,8 @@ class LoopWriter:
         far = len(self.copies) > 1 or bool(loops(loop.body))  # from what is written next
         if not lane.streamed or lane.accumulators or far:
             return None
-        streams = Streams.of(
-            [t for t in self.tensors.values() if t.name in lane.streamed], whole
-        )
+        streamed = [t for t in self.tensors.values() if t.name in lane.streamed]
+        streams = Streams.of(streamed, whole, self.style.streaming)
         twice = bool(streams.sizes or streams.runs)
         if streams.short or (twice and self.bodies.work(loop.body) > MOST_STREAMED_WORK):
             return None

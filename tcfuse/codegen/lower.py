@@ -13,6 +13,7 @@ from tcfuse.codegen.duration import Durations
 from tcfuse.codegen.kernel_ast import Block, Loop, Node, loops
 from tcfuse.codegen.loops import LoopWriter, is_vector
 from tcfuse.codegen.scope import Lines
+from tcfuse.codegen.style import Style
 from tcfuse.codegen.tensors import MOST_LANES, Tensor
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop
@@ -37,11 +38,9 @@ class NestWriter:
         self,
         scop: Scop,
         tensors: Mapping[str, Tensor],
-        unroll: int,
-        *,
-        reciprocals: bool = False,
+        style: Style,
     ) -> None:
-        self.loops = LoopWriter(scop, tensors, unroll, reciprocals=reciprocals)
+        self.loops = LoopWriter(scop, tensors, style)
         self.durations = Durations(scop, tensors)
 
     def phases(self, nests: list[Block]) -> list[PhaseBody]:

@@ -24,15 +24,16 @@ from tcfuse.codegen.tensors import Tensor
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.scop import Scop, accesses
 
-STREAMED_BYTES = 1 << 26  # twice the 32 MiB that the last level of common processors has
 LEAST_RUN = 256  # lanes in a row that is lines and nothing else
 LEAST_UNALIGNED_RUN = 512  # and in one that begins or ends inside of lines
 MOST_STREAMED_WORK = 60  # operations of a body that is written twice; more hide the memory
 LEAST_ELEMENT = 4  # bytes: the first lanes of smaller ones are stored one after the other
 
 
-def with_streams(tensors: Mapping[str, Tensor], scop: Scop) -> dict[str, Tensor]:
+def with_streams(tensors: Mapping[str, Tensor], scop: Scop, least: int) -> dict[str, Tensor]:
     """``tensors`` with those marked whose stores pass the caches by where they are large.
+
+    Large is what has ``least`` bytes; nothing is where that is 0.
 
     None are in a kernel that also keeps rows in memory: what it stores there would wait behind
     what passes the caches by (a softmax over rows of 256 took a third longer).
@@ -41,13 +42,14 @@ def with_streams(tensors: Mapping[str, Tensor], scop: Scop) -> dict[str, Tensor]
     kept = {access.tensor for s in statements for access in accesses(s)}
     kept |= {s.comprehension.tensor for s in statements if s.is_update or s.is_init}
     parameters = {*scop.checked.inputs, *scop.checked.outputs}
-    if any(not t.register for name, t in tensors.items() if name not in parameters):
+    rows = any(not t.register for name, t in tensors.items() if name not in parameters)
+    if rows or not least:
         return dict(tensors)
     found = dict(tensors)
     for name in scop.checked.outputs:
         tensor = tensors[name]
         n_bytes = bytes_of(tensor).number
-        small = n_bytes is not None and n_bytes < STREAMED_BYTES
+        small = n_bytes is not None and n_bytes < least
         if name not in kept and not small and tensor.dtype.bytes >= LEAST_ELEMENT:
             found[name] = replace(tensor, streamed=True)
     return found
@@ -75,10 +77,10 @@ class Streams:
     short: bool
 
     @classmethod
-    def of(cls, tensors: Sequence[Tensor], lanes: Polynomial) -> Streams:
-        """Of a loop of that many lanes that writes these tensors."""
+    def of(cls, tensors: Sequence[Tensor], lanes: Polynomial, least: int) -> Streams:
+        """Of a loop of that many lanes that writes these; large from ``least`` bytes on."""
         bytes_ = [bytes_of(tensor) for tensor in tensors]
-        large = (f"{size} >= {STREAMED_BYTES}" for size in bytes_ if size.number is None)
+        large = (f"{size} >= {least}" for size in bytes_ if size.number is None)
         sizes = tuple(dict.fromkeys(large))
         smallest = min(tensors, key=lambda tensor: tensor.dtype.bytes)
         number = lanes.number

@@ -129,7 +129,7 @@ class DirectBuild:
         kernel = self.kernel
         level = machine_level()
         plan = (kernel.phases, kernel.shared_bytes, kernel.local_bytes)
-        text = (kernel.name, kernel.text, kernel.interface)
+        text = (kernel.name, kernel.text, kernel.interface, kernel.compilation)
         return key_of(*text, *plan, level, self.contract, _tools())
 
     def load(self) -> tuple[DirectKernel, bool]:

@@ -104,7 +104,7 @@ def kernel_unit(kernel: KernelSource, level: Level, contract: str = "fast") -> U
     name = f"{kernel.name}.cpp"
     preamble = (GLUE / "tcf_kernel.h").read_text(encoding="utf-8")
     text = f'{preamble}\n#line 1 "{name}"\n{kernel.text}'
-    return Unit(name, text, level, contract=contract)
+    return Unit(name, text, level, contract=contract, compilation=kernel.compilation)
 
 
 def shell_units(

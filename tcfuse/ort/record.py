@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from tcfuse.errors import InputError
 from tcfuse.targets.base import (
+    Compilation,
     CudaPhase,
     CudaSource,
     Interface,
@@ -61,6 +62,7 @@ def source_to_json(source: KernelSource) -> Json:
         "shared_bytes": source.shared_bytes,
         "local_bytes": source.local_bytes,
         "tc": source.tc,
+        "compilation": asdict(source.compilation),
     }
 
 
@@ -74,6 +76,7 @@ def source_from_json(record: Json) -> KernelSource:
         shared_bytes=record["shared_bytes"],
         local_bytes=record["local_bytes"],
         tc=record["tc"],
+        compilation=Compilation(**record["compilation"]),
     )
 
 

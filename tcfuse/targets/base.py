@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tcfuse.codegen.cuda.launch import Launch
 from tcfuse.interface import Interface, Port
 
 __all__ = [
+    "Compilation",
     "CudaPhase",
     "CudaSource",
     "Interface",
@@ -39,6 +40,22 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
+class Compilation:
+    """How machine code is made of a kernel; no result depends on it.
+
+    Attributes:
+        instructions: Their order: the ``compiler`` weighs latencies against registers, looks
+            at ``latency`` alone, or keeps that of the ``source``.
+        hoisting: Whether what does not change in a loop is computed, or loaded, before it.
+        optimization: The compiler's level.
+    """
+
+    instructions: str = "compiler"
+    hoisting: bool = True
+    optimization: int = 3
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSource:
     """A fused node's kernel in the target's language.
 
@@ -48,6 +65,7 @@ class KernelSource:
         text: Freestanding C++ for a CPU: all it uses comes from ``codegen.mathlib``.
         shared_bytes: Scratch for the whole call, a C expression over size names.
         local_bytes: Scratch for each chunk of iterations, a C expression over size names.
+        compilation: How machine code is made of the text.
     """
 
     name: str
@@ -57,6 +75,7 @@ class KernelSource:
     shared_bytes: str = "0"
     local_bytes: str = "0"
     tc: str = ""
+    compilation: Compilation = field(default_factory=Compilation)
 
 
 @dataclass(frozen=True, slots=True)

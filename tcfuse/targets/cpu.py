@@ -12,6 +12,7 @@ from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.lower import NestWriter
 from tcfuse.codegen.prelude import kernel_prelude
 from tcfuse.codegen.streams import with_streams
+from tcfuse.codegen.style import Style
 from tcfuse.codegen.tensors import arrange, lanes_in_memory, tensors_of
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.plan import plan_kernel
@@ -23,7 +24,7 @@ from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain
 from tcfuse.poly.tree_isl import to_yaml
 from tcfuse.profile import timed
-from tcfuse.targets.base import Interface, KernelSource, Phase
+from tcfuse.targets.base import Compilation, Interface, KernelSource, Phase
 from tcfuse.targets.naming import kernel_name, plainly_named
 from tcfuse.targets.proved import proof_of
 from tcfuse.tc.checked import CheckedDef
@@ -93,9 +94,12 @@ def _source(
 ) -> KernelSource:
     """The text of a mapped tree."""
     tensors = tensors_of(scop.checked, buffers, *lanes_in_memory(scop))
-    tensors = with_streams(tensors, scop)
+    tensors = with_streams(tensors, scop, options.streaming)
     arena = arrange(scop.checked, buffers, tensors)
-    writer = NestWriter(scop, tensors, options.accumulators, reciprocals=options.reassociate)
+    style = Style(
+        options.accumulators, options.registers, options.streaming, options.reassociate
+    )
+    writer = NestWriter(scop, tensors, style)
     phases, functions = [], []
     for number, phase in enumerate(writer.phases(nests(scop, tree))):
         symbol = f"{name}_{number}"
@@ -111,7 +115,8 @@ def _source(
     if len(text) > MOST_TEXT:
         raise UnsupportedError(f"{len(text) >> 20} MiB of C++ are too much for a compiler")
     scratch = arena.shared_bytes, arena.local_bytes
-    return KernelSource(name, text, interface, tuple(phases), *scratch, definition)
+    compilation = Compilation(options.instructions, options.hoisting, options.optimization)
+    return KernelSource(name, text, interface, tuple(phases), *scratch, definition, compilation)
 
 
 def _head(symbol: str, sizes: Sequence[str], declarations: Sequence[str]) -> list[str]:

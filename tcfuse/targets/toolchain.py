@@ -11,13 +11,14 @@ import platform
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import sched_getaffinity
 from pathlib import Path
 
 from tcfuse.errors import ToolchainError
 from tcfuse.profile import COMPILER, tally, timed
 from tcfuse.store import key_of, write_atomically
+from tcfuse.targets.base import Compilation
 from tcfuse.targets.compilers import Compiler, Level, find_compiler, run
 from tcfuse.targets.object_cache import CacheContents, ObjectCache
 
@@ -36,7 +37,6 @@ KERNEL = (
     "-x",
     "c++",
     "-std=c++17",
-    "-O3",
     "-fno-exceptions",
     "-fno-rtti",
     "-fno-math-errno",
@@ -51,6 +51,18 @@ GCC = (
     "-fno-stack-clash-protection",
 )
 ZIG = ("-fno-sanitize=undefined",)
+
+CLANG_ORDER = {
+    "latency": ("-mllvm", "-misched-regpressure=false"),
+    "source": ("-mllvm", "-enable-misched=false"),
+}
+GCC_ORDER = {
+    "latency": ("-fschedule-insns", "-fno-sched-pressure"),
+    "source": ("-fno-schedule-insns", "-fno-schedule-insns2"),
+}
+CLANG_PLACE = ("-mllvm", "-disable-machine-licm")
+GCC_PLACE = ("-fno-move-loop-invariants",)
+"""What a ``Compilation`` is in each compiler's words; without ``hoisting`` for the last two."""
 LINK = ("-shared", "-nostdlib", "-s", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,--build-id=none")
 
 
@@ -65,6 +77,7 @@ class Unit:
         is_kernel: Which of the two it is.
         contract: ``-ffp-contract=``: ``fast`` lets ``a * b + c`` be one rounding, ``off`` not.
         include: Folder whose headers the text includes.
+        compilation: How machine code is made of a kernel.
     """
 
     name: str
@@ -73,6 +86,7 @@ class Unit:
     is_kernel: bool = True
     contract: str = "fast"
     include: Path | None = None
+    compilation: Compilation = field(default_factory=Compilation)
 
     def __post_init__(self) -> None:
         assert self.contract in ("fast", "off"), f"contract is {self.contract!r}"
@@ -169,6 +183,8 @@ class Toolchain:
             f"-ffp-contract={unit.contract}",
         ]
         flags += {"gcc": GCC, "zig": ZIG}.get(kind, ())
+        if unit.is_kernel:
+            flags += _flags_of(unit.compilation, kind)
         if level.march:
             march = level.march.replace("-", "_") if kind == "zig" else level.march
             flags.append(f"-march={march}")
@@ -222,3 +238,13 @@ class Toolchain:
         scopes = ("GLOBAL", "LOCAL") if self.compiler.kind == "zig" else ()
         caches = {f"ZIG_{scope}_CACHE_DIR": str(folder / "zig") for scope in scopes}
         run((*self.compiler.argv, *arguments), caches)
+
+
+def _flags_of(compilation: Compilation, kind: str) -> tuple[str, ...]:
+    """A compilation in the words of one compiler."""
+    order, place = (GCC_ORDER, GCC_PLACE) if kind == "gcc" else (CLANG_ORDER, CLANG_PLACE)
+    return (
+        f"-O{compilation.optimization}",
+        *order.get(compilation.instructions, ()),
+        *(() if compilation.hoisting else place),
+    )

@@ -47,7 +47,7 @@ class Traits:
             depth=max(map(len, every), default=0),
             extents=tuple(sorted(known)),
             points=max(points, default=0) if all(points) else 0,
-            has=_has(checked),
+            has=_has(checked) | {subject.target},
         )
 
 

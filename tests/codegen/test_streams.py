@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcfuse.codegen import streams
-from tcfuse.codegen.streams import STREAMED_BYTES
+from tcfuse.options import STREAMED_BYTES, MappingOptions
 from tests.codegen.conftest import runnable
 from tests.targets.kernels import build as build_kernels
 from tests.targets.kernels import checked_of, functions_of, kernel_of
@@ -77,11 +76,8 @@ def test_sums_are_not_streamed() -> None:
 
 @pytest.mark.compiler
 @pytest.mark.parametrize("columns", [200, 256, 300, 512, 515, 1024, 1027])
-def test_whatever_the_rows_every_element_is_stored(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, columns: int
-) -> None:
+def test_whatever_the_rows_every_element_is_stored(tmp_path: Path, columns: int) -> None:
     """Rows that are lines, and rows that begin and end at any place in them."""
-    monkeypatch.setattr(streams, "STREAMED_BYTES", 0)
     texts = [
         f"""def f(float({rows}, {width}) X, float({width}) B) -> (float({rows}, {width}) Y,
             double({rows}, {width}) Z) {{
@@ -91,7 +87,8 @@ def test_whatever_the_rows_every_element_is_stored(
         for rows, width in (("N", "M"), ("7", str(columns)))
     ]
     definitions = [checked_of(text) for text in texts]
-    kernels = [kernel_of(definition) for definition in definitions]
+    everything = MappingOptions(streaming=1)
+    kernels = [kernel_of(definition, everything) for definition in definitions]
     assert all(
         "tcf::stream<" in k.source.text.split("TCF_KERNEL(")[-1] or columns < 256
         for k in kernels

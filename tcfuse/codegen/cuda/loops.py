@@ -15,6 +15,7 @@ from tcfuse.codegen.cuda.waits import Wait
 from tcfuse.codegen.kernel_ast import Block, Instance, Loop
 from tcfuse.codegen.loops import LoopWriter
 from tcfuse.codegen.scope import LaneLoop, Lines
+from tcfuse.codegen.style import Style
 from tcfuse.codegen.tensors import Tensor
 from tcfuse.codegen.values import Value, combined, folded, identity_text, spread
 from tcfuse.poly.polynomial import Polynomial
@@ -55,7 +56,7 @@ class TeamWriter(LoopWriter):
             rows: Tensors that stay in the registers of the threads through several loops.
             barriers: Before which nodes, by identity, the threads of a team wait, and how.
         """
-        super().__init__(scop, tensors, 1, reciprocals=reciprocals)
+        super().__init__(scop, tensors, Style(1, reciprocals=reciprocals))
         self.rows = frozenset(tensors[name].name for name in rows)
         self.barriers = barriers or {}
         self.vector = vector
