@@ -1,8 +1,8 @@
 """Fuses subgraphs of ONNX models into polyhedrally compiled ONNX Runtime operators.
 
-``optimize`` makes a model faster; ``session`` and ``session_options`` run the result in ONNX
-Runtime.  ``define`` turns the mathematics of a layer into a function.  The names load what they
-need when they are first used.
+``optimize`` makes a model faster, and more so after ``tune``; ``session`` and
+``session_options`` run the result in ONNX Runtime.  ``define`` turns the mathematics of a layer
+into a function.  The names load what they need when they are first used.
 """
 
 from __future__ import annotations
@@ -17,16 +17,20 @@ if TYPE_CHECKING:
     from tcfuse.pipeline import optimize
     from tcfuse.profile import profiling
     from tcfuse.result import Result
+    from tcfuse.tuning.kept import Wisdom
+    from tcfuse.tuning.run import tune
 
 __all__ = [
     "Layers",
     "Result",
     "TcWarning",
+    "Wisdom",
     "define",
     "optimize",
     "profiling",
     "session",
     "session_options",
+    "tune",
 ]
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent unless asked for
@@ -40,6 +44,8 @@ _HOMES = {
     "Result": "tcfuse.result",
     "session": "tcfuse.ort.session",
     "session_options": "tcfuse.ort.session",
+    "tune": "tcfuse.tuning.run",
+    "Wisdom": "tcfuse.tuning.kept",
 }
 
 

@@ -18,7 +18,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from tcfuse import debug
-from tcfuse.commands import models, own_layers, tc_texts, wisdom_lines
+from tcfuse.commands import models, own_layers, tc_texts, tune_line, wisdom_lines
 from tcfuse.commands.examples import examples
 from tcfuse.errors import OptionError, TcError, TcfuseError, VerificationError
 
@@ -41,6 +41,7 @@ app = typer.Typer(
 cache = typer.Typer(help="Show or delete what runs keep for later ones.", no_args_is_help=True)
 app.add_typer(cache, name="cache")
 models.add_to(app)
+tune_line.add_to(app)
 own_layers.add_to(app)
 tc_texts.add_to(app)
 wisdom_lines.add_to(app)

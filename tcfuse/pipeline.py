@@ -64,7 +64,7 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
 def _made(form: Form, wishes: Wishes, run: Run) -> Result:
     """One form of the model with the kernels that are right and pay."""
     with compiling_ahead(run.options) as ahead:
-        model, plans, tried = _compile_model(form, replace(run, ahead=ahead))
+        model, plans, tried = compile_model(form, replace(run, ahead=ahead))
     wishes.check(model)
     judgement = judge(model, form, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
@@ -85,12 +85,12 @@ def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> 
     if run.options.layout == "blocked":
         form = blocked_form(source, run.options, given(source))
     form = form or Form.plain(source)
-    _, plans, tried = _compile_model(form, run)
+    _, plans, tried = compile_model(form, run)
     judgement = Judgement.of(tried)
     return report(form.path, run, plans, tried, judgement, {}, form.block)
 
 
-def _compile_model(
+def compile_model(
     form: Form, run: Run
 ) -> tuple[ir.Model, tuple[FusionPlan, ...], list[Attempt]]:
     """Load, plan, and compile every region; kernels with equal names have equal fallbacks."""
