@@ -20,11 +20,15 @@ from tcfuse.options import OptimizeOptions
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CLI = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-OWN_LAYERS = re.findall(
-    r"^```(\w*)\n(.*?)^```$",
-    (ROOT / "docs" / "own-layers.md").read_text(encoding="utf-8"),
-    re.MULTILINE | re.DOTALL,
-)
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """Language and text of every block of code on a page."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+OWN_LAYERS = blocks("own-layers.md")
 SHELL = re.findall(r"^```sh\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
@@ -108,6 +112,23 @@ def test_the_first_command_works(tmp_path: Path):
         done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "build" / "ppocr2_cls.tcfuse.onnx").is_file()
+
+
+@pytest.mark.compiler
+@pytest.mark.ort
+def test_the_page_about_tuning_works(folder: Path):
+    """With fewer candidates: nobody waits here."""
+    (folder / "docs").symlink_to(ROOT / "docs")
+    for language, block in blocks("tuning.md"):
+        if language == "python":
+            exec(block.replace('budget="5s"', "population=2, generations=1"), {})
+            continue
+        for line in block.splitlines():
+            arguments = shlex.split(line)
+            assert arguments.pop(0) == "tcfuse"
+            few = ["--time-budget", "1h", "--population", "2", "--generations", "1"]
+            assert main(arguments + few * (arguments[0] == "tune")) == 0
+    assert (folder / "tuned.html").is_file()
 
 
 @pytest.mark.compiler
