@@ -17,6 +17,48 @@ from tcfuse.commands.models import Dim, InputShapes, Layout, Numerics, Quiet, Ve
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.options import MappingOptions
 
+Subject = Annotated[
+    Path, typer.Argument(metavar="MODEL|FILE.tc", help="Whose kernels are tuned.")
+]
+TimeBudget = Annotated[str, typer.Option(metavar="90s|5m|1h", help="For all kernels together.")]
+Population = Annotated[int | None, typer.Option(min=2, help="Candidates of a generation.")]
+Generations = Annotated[int | None, typer.Option(min=1, help="At most so many of each kernel.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of random numbers.")]
+Sampler = Annotated[
+    str, typer.Option(metavar="genetic|random|optuna", help="How candidates are chosen.")
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="REGION", help="A kernel: its name, a beginning, or a number; repeatable."
+    ),
+]
+WisdomFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.json", help="Also keep what is found there."),
+]
+Report = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.html|.svg|.json", help="Write how it went there."),
+]
+Again = Annotated[bool, typer.Option("--again", help="Tune also what was tuned before.")]
+Workers = Annotated[int, typer.Option(min=1, help="Candidates measured at once.")]
+Scheduler = Annotated[
+    str,
+    typer.Option(metavar="ADDRESS", help="Measure on the workers of dask.distributed."),
+]
+Threads = Annotated[int, typer.Option(min=1, help="Threads of a kernel's call.")]
+Target = Annotated[
+    str, typer.Option(metavar="cpu|cuda|cpu,cuda", help="Whose kernels are tuned.")
+]
+Size = Annotated[
+    list[str] | None,
+    typer.Option(metavar="N=8", help="A size of FILE.tc; repeatable."),
+]
+Gate = Annotated[
+    bool, typer.Option(help="Optimize the model first, to see which form of it is kept.")
+]
+
 
 def add_to(app: typer.Typer) -> None:
     """Add the command."""
@@ -31,59 +73,26 @@ def add_to(app: typer.Typer) -> None:
 
 
 def tune(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL|FILE.tc", help="Whose kernels are tuned.")
-    ],
-    time_budget: Annotated[
-        str, typer.Option(metavar="90s|5m|1h", help="For all kernels together.")
-    ] = "5m",
-    population: Annotated[
-        int | None, typer.Option(min=2, help="Candidates of a generation.")
-    ] = None,
-    generations: Annotated[
-        int | None, typer.Option(min=1, help="At most so many of each kernel.")
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of random numbers.")] = 0,
-    sampler: Annotated[
-        str, typer.Option(metavar="genetic|random|optuna", help="How candidates are chosen.")
-    ] = "genetic",
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="REGION", help="A kernel: its name, a beginning, or a number; repeatable."
-        ),
-    ] = None,
-    wisdom: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.json", help="Also keep what is found there."),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.html|.svg|.json", help="Write how it went there."),
-    ] = None,
-    again: Annotated[
-        bool, typer.Option("--again", help="Tune also what was tuned before.")
-    ] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Candidates measured at once.")] = 1,
-    scheduler: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Measure on the workers of dask.distributed."),
-    ] = "",
-    threads: Annotated[int, typer.Option(min=1, help="Threads of a kernel's call.")] = 1,
-    target: Annotated[
-        str, typer.Option(metavar="cpu|cuda|cpu,cuda", help="Whose kernels are tuned.")
-    ] = "cpu",
-    size: Annotated[
-        list[str] | None,
-        typer.Option(metavar="N=8", help="A size of FILE.tc; repeatable."),
-    ] = None,
+    model: Subject,
+    time_budget: TimeBudget = "5m",
+    population: Population = None,
+    generations: Generations = None,
+    seed: Seed = 0,
+    sampler: Sampler = "genetic",
+    only: Only = None,
+    wisdom: WisdomFile = None,
+    report: Report = None,
+    again: Again = False,
+    workers: Workers = 1,
+    scheduler: Scheduler = "",
+    threads: Threads = 1,
+    target: Target = "cpu",
+    size: Size = None,
     dim: Dim = None,
     input_shapes: InputShapes = None,
     layout: Layout = "auto",
     numerics: Numerics = "default",
-    gate: Annotated[
-        bool, typer.Option(help="Optimize the model first, to see which form of it is kept.")
-    ] = True,
+    gate: Gate = True,
     verbose: Verbose = 0,
     quiet: Quiet = False,
     *,
