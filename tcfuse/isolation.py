@@ -97,6 +97,11 @@ class Worker:
         """Begin to start the process, which takes 0.2 s, before there is something to do."""
         self._started()
 
+    def interrupt(self) -> None:
+        """End the process; a thread that waits for it gets an ``UnsupportedError``."""
+        if (process := self._process) is not None:
+            process.kill()
+
     def stop(self) -> None:
         """End the process, whatever it is doing."""
         if self._process is not None:

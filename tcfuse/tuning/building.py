@@ -69,6 +69,11 @@ class Compiling:
         )
         return texts.source
 
+    def interrupt(self) -> None:
+        """End what is being compiled."""
+        for worker in list(self._workers.values()):
+            worker.interrupt()
+
     def stop(self) -> None:
         """End every process."""
         for worker in self._workers.values():

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +25,9 @@ from tcfuse.tuning.racing import is_slow, race
 
 NEARLY = 64.0  # times the allowed error that the reference may have
 FAR_BEHIND = 3.0  # times the reference's first run; such a first run is the last
+ENDED = 4.0  # times the reference's first run; such a first run is ended
 FAR_S = 0.02  # a run of less is no measurement
+SMALL_S = 0.5  # for a run at other sizes, which are small
 FILLS = (0xFF, 0x5A)  # of outputs before a run: what is not written is not right twice
 
 
@@ -64,12 +68,14 @@ def run_job(
     begin = time.perf_counter()
     try:
         kernels = [load(contender) for contender in job.contenders]
-        checking = Checking(job, kernels[-1], threads, watched)
-        outputs = checking.outputs(cases)
+        outputs, run_s = [], 0.0
+        for kernel in kernels[-job.checked :]:
+            checking = Checking(job, kernel, threads, watched)
+            outputs, run_s = checking.outputs(cases), checking.run_s
         check_s = time.perf_counter() - begin
         if job.race is None:
             note = _adopt(cases, outputs)
-            return Report("ok", check_s=check_s, run_s=checking.run_s, note=note)
+            return Report("ok", check_s=check_s, run_s=run_s, note=note)
         stage("timing")
         times = _race(job, kernels, cases[0], threads)
     except RefusedError as refused:
@@ -94,7 +100,7 @@ class Checking:
         kernel: The one in question.
         threads: How many may work on a call.
         watched: Told what memory is guarded.
-        run_s: Seconds of the first run of the case that is timed.
+        run_s: Seconds of processors for the first run of the case that is timed.
     """
 
     job: Job
@@ -122,15 +128,23 @@ class Checking:
                 raise RefusedError("wrong", self.kernel.complaint(case.dims))
             return None
         check_scratch(plan, self.threads, self.job.limits)
-        begin = time.perf_counter()
-        runs = [self._run(plan, case, 0)]
+        begin = time.process_time()
+        with processor_time(self._most_s(is_timed=is_timed)):
+            runs = [self._run(plan, case, 0)]
         if is_timed:
-            self.run_s = time.perf_counter() - begin
+            self.run_s = time.process_time() - begin
             self._give_up_far_behind()
         runs += [self._run(plan, case, side) for side in range(1, len(case.inputs))]
         if self.job.race is not None:
             _judge(case, runs)
         return runs[0]
+
+    def _most_s(self, *, is_timed: bool) -> float:
+        """Seconds of processors that a first run may take; 0 is any number."""
+        if not is_timed:
+            return SMALL_S * self.threads
+        usual = self.job.usual_s
+        return max(ENDED * usual, SMALL_S) if usual else 0.0
 
     def _give_up_far_behind(self) -> None:
         usual = self.job.usual_s
@@ -162,6 +176,14 @@ class Checking:
             if not area.intact:
                 raise RefusedError("wrong", f"writes out of bounds, next to {area.name}")
         return [area.data for area in outputs]
+
+
+@contextmanager
+def processor_time(seconds: float) -> Iterator[None]:
+    """The process ends by SIGPROF when it takes more inside; 0 is no limit."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    yield
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
 
 
 def _judge(case: Case, runs: Sequence[list[np.ndarray]]) -> None:

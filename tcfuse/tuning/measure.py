@@ -222,7 +222,8 @@ class _Session:
             built.source,
         ):
             beside.append(best.contender)
-        job = Job((*beside, built.contender), rules, self.limits, self.usual_s)
+        contenders = (*beside, built.contender)
+        job = Job(contenders, rules, self.limits, usual_s=self.usual_s)
         report = self.measuring.run(job)
         outcome = self._read(report, -1, built.source)
         self.outcomes[built.source] = outcome
@@ -246,7 +247,8 @@ class _Session:
         rest = tuple(usable.values())
         if not rest:
             return {}
-        job = Job((self.reference.contender, *rest), rules, self.limits)
+        limits = replace(self.limits, check_s=len(rest) * self.limits.check_s)
+        job = Job((self.reference.contender, *rest), rules, limits, len(rest))
         report = self.measuring.run(job)
         if report.status in ("ok", "slow"):
             return {source: self._read(report, k, source) for k, source in enumerate(usable, 1)}
@@ -325,6 +327,8 @@ class _Session:
     def close(self) -> None:
         """End every process."""
         self.pool.shutdown(wait=False, cancel_futures=True)
+        if isinstance(self.compile, Compiling):
+            self.compile.interrupt()
         self.measuring.stop()
         self.pool.shutdown(wait=True)
         self.folder.cleanup()

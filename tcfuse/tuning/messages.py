@@ -72,12 +72,14 @@ class Job:
         race: How they are timed; ``None``: the one in question is the reference, whose
             outputs others are held against.
         limits: What they may take.
-        usual_s: What the first run of the reference took; 0: not known.
+        checked: How many of them are checked first, from the end.
+        usual_s: Seconds of processors for the first run of the reference; 0: not known.
     """
 
     contenders: tuple[Contender, ...]
     race: Race | None
     limits: Limits
+    checked: int = 1
     usual_s: float = 0.0
 
 
@@ -90,7 +92,7 @@ class Report:
         detail: A line about a failure.
         times: Seconds a call of each contender, by round.
         check_s: Seconds that checking took.
-        run_s: Seconds of the first run of the contender in question.
+        run_s: Seconds of processors for the first run of the contender in question.
         note: How outputs are checked, of the reference alone.
     """
 

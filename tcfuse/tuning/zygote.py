@@ -244,7 +244,7 @@ class _Watch:
         seen = os.waitid(os.P_PID, self.child, os.WEXITED | os.WNOWAIT)
         assert seen is not None, "it has ended"
         code = seen.si_status if seen.si_code == os.CLD_EXITED else -seen.si_status
-        if code == -signal.SIGXCPU:
+        if code in (-signal.SIGXCPU, -signal.SIGPROF):
             return Report("timeout", f"out of processor time while {self.stage}")
         if code == -signal.SIGKILL:
             return Report("memory", f"killed while {self.stage}, for want of memory perhaps")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tcfuse.interface import Interface, Port
@@ -30,6 +32,7 @@ static long call(long number, long a, long b, long c) {
 PLANTED = {
     "right": GOOD,
     "slower": f'for (int k = 0; k < 40; k++) {{ {GOOD} asm volatile("" ::: "memory"); }}',
+    "sleeps": "for (;;) call(34, 0, 0, 0);",
     "endless": 'for (;;) asm volatile("");',
     "segmentation fault": "*(volatile int*)8 = 1;",
     "abort": "__builtin_trap();",
@@ -69,21 +72,24 @@ def candidate(number: int) -> Candidate:
     return Candidate(MappingOptions(isl_operations=number + 1))
 
 
-def measured(bodies: list[str], shared: str = "0", **named) -> list[Outcome]:
+def measured(
+    bodies: list[str], shared: str = "0", subject: Subject = SUBJECT, **named
+) -> list[Outcome]:
     """Outcomes of planted kernels, in order."""
     kernels = {candidate(k): kernel(body, shared) for k, body in enumerate(bodies)}
     evaluator = LocalEvaluator(
         compile=lambda _, c: kernels.get(c, kernel(GOOD)), race=Race(budget_s=0.05), **named
     )
     try:
-        found = dict(evaluator.evaluate(SUBJECT, list(kernels), Candidate()))
+        found = dict(evaluator.evaluate(subject, list(kernels), Candidate()))
     finally:
         evaluator.close()
     return [found[c] for c in kernels]
 
 
 FATES = {
-    "endless": ("timeout", "still checking after"),
+    "sleeps": ("timeout", "still checking after"),
+    "endless": ("timeout", "checking"),
     "segmentation fault": ("crashed", "signal 11"),
     "abort": ("crashed", "signal 4"),
     "wrong": ("wrong", "Y of N=5000: error"),
@@ -125,3 +131,45 @@ def test_scratch_is_guarded_and_bounded():
     assert "just past the end of scratch" in past.detail
     [much] = measured([GOOD], shared="((int64_t)100 << 30)")
     assert (much.status, much.detail) == ("memory", "100.0 GiB of scratch, of 2.0")
+
+
+def test_equal_texts_are_measured_once_and_the_default_is_as_fast_as_itself():
+    default, other, same = measured([GOOD, PLANTED["slower"], PLANTED["slower"]])
+    assert default.speedup == 1.0
+    assert other.source != default.source
+    assert (same.source, same.micros) == (other.source, other.micros)
+
+
+def test_kernels_run_in_parts_on_threads():
+    parts = """for (int64_t i = begin; i < end; i++) y[i] = x[i] * 2;"""
+    whole = f"if (begin == 0) {GOOD}"
+    torn = "for (int64_t i = begin + (begin > 0); i < end; i++) y[i] = x[i] * 2;"
+    phase = Phase("planted_0", "N", "1000000")
+    kernels = {
+        candidate(k): replace(kernel(body), phases=(phase,))
+        for k, body in enumerate((parts, whole, torn))
+    }
+    evaluator = LocalEvaluator(
+        compile=lambda _, c: kernels.get(c, kernel(GOOD)), race=Race(budget_s=0.05)
+    )
+    try:
+        found = evaluator.evaluate(replace(SUBJECT, threads=2), list(kernels), Candidate())
+        outcomes = dict(found)
+    finally:
+        evaluator.close()
+    statuses = [outcomes[c].status for c in kernels]
+    assert statuses[0] in ("ok", "slow")
+    assert statuses[2] == "wrong"
+    assert outcomes[candidate(1)].speedup
+
+
+def test_what_was_measured_is_confirmed_beside_each_other():
+    bodies = (PLANTED["wrong"], GOOD, PLANTED["slower"])
+    kernels = {candidate(k): kernel(body) for k, body in enumerate(bodies)}
+    evaluator = LocalEvaluator(compile=lambda _, c: kernels.get(c, kernel(GOOD)))
+    try:
+        found = dict(evaluator.confirm(SUBJECT, list(kernels), Race(0.2, most=20, promoted=20)))
+    finally:
+        evaluator.close()
+    assert [found[c].status for c in kernels] == ["wrong", "ok", "slow"]
+    assert found[candidate(2)].speedup < 0.6
