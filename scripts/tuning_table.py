@@ -33,6 +33,8 @@ from scripts.paper_kernels.cases import cases
 from tcfuse.commands.progress import print_table
 from tcfuse.debug import cache_dir
 from tcfuse.errors import TcfuseError
+from tcfuse.forms import Form
+from tcfuse.options import OptimizeOptions
 from tcfuse.tc.fixing import check_with_sizes
 from tcfuse.tc.parser import parse_file
 from tcfuse.tuning.budget import Clock
@@ -41,7 +43,7 @@ from tcfuse.tuning.candidate import Candidate
 from tcfuse.tuning.journal import Journal
 from tcfuse.tuning.measure import LocalEvaluator
 from tcfuse.tuning.report import knobs_of
-from tcfuse.tuning.subjects import subjects_of_definitions, subjects_of_model
+from tcfuse.tuning.subjects import subjects_of_definitions, tasks_of_form
 from tcfuse.tuning.tune import default_of, tune_subject
 from tcfuse.tuning.tuned import INTERRUPTED, Task, Tuned, candidate_of
 from tcfuse.wisdom.database import Database
@@ -147,8 +149,8 @@ def micro_kernels(shared: Path) -> Iterator[tuple[str, Task]]:
     models = importlib.import_module("micro_models")
     for name in models.BENCHES:
         model = onnx.load_from_string(models.to_onnx(name, models.make(name)))
-        options = {"gate": False, "verify": False, "layout": "portable", "target": "cpu"}
-        tasks = subjects_of_model(model, use_wisdom=False, **options).tasks
+        options = OptimizeOptions(target="cpu", gate=False, verify=False, use_wisdom=False)
+        tasks = tasks_of_form(Form.plain(model), options)
         for place, task in enumerate(tasks, 1):
             yield f"micro {name}" + (f" {place}" if len(tasks) > 1 else ""), task
 

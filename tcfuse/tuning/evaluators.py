@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tcfuse.errors import UnsupportedError
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.measure import LocalEvaluator
+from tcfuse.tuning.predicted import PredictedEvaluator
 from tcfuse.tuning.protocols import Evaluator
 
 
@@ -48,7 +48,7 @@ class Evaluators:
         return self._made[target]
 
     def _make(self, target: str) -> Evaluator:
-        """Workers of a cluster, or of this machine.
+        """Workers of a cluster, or of this machine; kernels for GPUs are priced by a model.
 
         Raises:
             WorkerError: They cannot be had.
@@ -58,7 +58,7 @@ class Evaluators:
 
             return evaluator(self.scheduler, LocalEvaluator, target)
         if target == "cuda":
-            raise UnsupportedError("there is no GPU here to measure kernels for GPUs on")
+            return PredictedEvaluator()
         if self.workers > 1:
             from tcfuse.tuning.workers import WorkersEvaluator
 

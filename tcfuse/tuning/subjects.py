@@ -73,18 +73,25 @@ def subjects_of_model(
     """
     result = optimize(source, progress=progress, **options)
     chosen = resolved(OptimizeOptions.of(**options))
-    asked = Run(chosen, Store.default(), progress, consultation(chosen, tries=False))
     form = blocked_form(source, chosen, given(source)) if result.report.block else None
-    model, plans, tried = compile_model(form or Form.plain(source), asked)
-    sizes = plans[0].sizes
-    seen = _Seen(model, Wishes(chosen.dim, chosen.input_shapes))
+    tasks = tasks_of_form(form or Form.plain(source), chosen, threads, progress)
+    return Subjects(tasks, result)
+
+
+def tasks_of_form(
+    form: Form, options: OptimizeOptions, threads: int = 1, progress: Progress = str
+) -> tuple[Task, ...]:
+    """The kernels of one form of a model; nothing is built or run."""
+    asked = Run(options, Store.default(), progress, consultation(options, tries=False))
+    model, plans, tried = compile_model(form, asked)
+    seen = _Seen(model, Wishes(options.dim, options.input_shapes))
     tasks: dict[str, Task] = {}
     for attempt in tried:
-        for task in _tasks_of(attempt, sizes, seen, chosen.numerics, threads):
+        for task in _tasks_of(attempt, plans[0].sizes, seen, options.numerics, threads):
             key = task.problem.key
             before = tasks.get(key)
             tasks[key] = task if before is None else _joined(before, task)
-    return Subjects(tuple(tasks.values()), result)
+    return tuple(tasks.values())
 
 
 def subjects_of_definitions(
