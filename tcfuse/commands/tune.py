@@ -15,7 +15,7 @@ from tcfuse.options import parse_shapes, parse_sizes
 from tcfuse.tuning.budget import seconds_of, shown
 from tcfuse.tuning.campaign import Search
 from tcfuse.tuning.kept import Wisdom
-from tcfuse.tuning.report import HEADER, check_suffix
+from tcfuse.tuning.report import check_suffix
 from tcfuse.tuning.run import Order, report_of, subjects
 from tcfuse.tuning.run import run as run_order
 from tcfuse.tuning.tuned import INTERRUPTED, State, Tuned
@@ -85,7 +85,7 @@ def run(
     if wanted.report is not None:
         report.write(wanted.report)
     if not wanted.quiet:
-        print_table(HEADER, report.rows())
+        print_table(report.header, report.rows())
         print_lines(report.summary())
     for line in problems:
         print(f"note: {line}", file=sys.stderr)

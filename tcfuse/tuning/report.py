@@ -54,6 +54,12 @@ class TuningReport:
         """The table, the dearest kernel first."""
         return map(_row, sorted(self.kernels, key=lambda k: -k.total_us))
 
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the table's columns."""
+        word = "predicted " if self.predicted else ""
+        return tuple(word + name if name.endswith(("us", "gain")) else name for name in HEADER)
+
     def summary(self) -> list[str]:
         """What there is to say below the table, a line each."""
         before = sum(k.total_us for k in self.kernels)
@@ -101,7 +107,7 @@ class TuningReport:
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
             for row in self.rows()
         )
-        heads = "".join(f"<th>{escape(title)}</th>" for title in HEADER)
+        heads = "".join(f"<th>{escape(title)}</th>" for title in self.header)
         told = "".join(f"<p>{escape(line)}</p>\n" for line in self.summary())
         failures = "\n".join(
             f"<li>{escape(k.task.subject.name)}: {escape(line)}</li>"
