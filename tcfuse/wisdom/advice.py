@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ class Advisor:
     database: Database | None = None
     refused: Sequence[str] = ()
     _stale: dict[str, str] = field(default_factory=dict, repr=False)
-    _families: dict[str, list[Entry]] = field(default_factory=dict, repr=False)
+    _said: dict[str, Advice] = field(default_factory=dict, repr=False)
     _known: bool | None = field(default=None, repr=False)
 
     @property
@@ -96,12 +96,20 @@ class Advisor:
         """The knobs of the best entry for ``problem``, or of the nearest one."""
         if not self.knows:
             return DEFAULTS
-        family = self._usable(problem)
-        exact = [entry for entry in family if entry.problem.sizes == problem.sizes]
-        if exact:
-            best = exact[0]
-            return Advice(best.knobs, TRIED if best.note == TRIED else TUNED)
-        near = nearest(problem, family)
+        if problem.key not in self._said:
+            self._said[problem.key] = self._found(problem)
+        return self._said[problem.key]
+
+    def _found(self, problem: Problem) -> Advice:
+        """The same, from the entries."""
+        if exact := self._usable(problem, lambda known: known.top(problem), _same_problem):
+            return Advice(exact[0].knobs, _origin(exact[0], problem))
+        # Only now, because there may be many.
+        family = self._usable(problem, lambda known: known.family(problem), _same_family)
+        if exact := [entry for entry in family if entry.problem.sizes == problem.sizes]:
+            return Advice(exact[0].knobs, _origin(exact[0], problem))
+        alike = [entry for entry in family if entry.problem.threads == problem.threads]
+        near = nearest(problem, alike or family)
         if not near:
             return DEFAULTS
         first = near[0]
@@ -113,7 +121,7 @@ class Advisor:
 
     def learn(self, entry: Entry) -> None:
         """Keep what a run found out."""
-        self._families.pop(entry.problem.family, None)
+        self._said.clear()
         if self.database is not None:
             self.database.record(entry)
             self._known = True
@@ -133,18 +141,24 @@ class Advisor:
         said += self.refused
         return [*said, *(self.database.problems if self.database is not None else ())]
 
-    def _usable(self, problem: Problem) -> list[Entry]:
-        """The entries of the problem's family that are for this device and these versions.
+    def _usable(
+        self,
+        problem: Problem,
+        recorded: Callable[[Database], list[Entry]],
+        concerns: Callable[[Problem, Problem], bool],
+    ) -> list[Entry]:
+        """Entries that are for this device and these versions; a file's go first.
 
-        A file's go first.
+        Args:
+            problem: What they are wanted for.
+            recorded: Those of the database.
+            concerns: Whether an entry's problem is one of them.
         """
-        if problem.family not in self._families:
-            found = [e for e in self.given if e.problem.family == problem.family]
-            if self.database is not None:
-                found += self.database.family(problem)
-            now = current_versions(problem.target)
-            self._families[problem.family] = [e for e in found if self._fits(e, problem, now)]
-        return self._families[problem.family]
+        found = [entry for entry in self.given if concerns(entry.problem, problem)]
+        if self.database is not None:
+            found += recorded(self.database)
+        now = current_versions(problem.target)
+        return [entry for entry in found if self._fits(entry, problem, now)]
 
     def _fits(self, entry: Entry, problem: Problem, now: Mapping[str, str]) -> bool:
         """Whether an entry may be used; what it is for otherwise is remembered."""
@@ -155,6 +169,22 @@ class Advisor:
         if other:
             self._stale[entry.key] = other
         return not other
+
+
+def _same_problem(one: Problem, other: Problem) -> bool:
+    return one == other
+
+
+def _same_family(one: Problem, other: Problem) -> bool:
+    return one.template == other.template and one.family == other.family
+
+
+def _origin(entry: Entry, problem: Problem) -> str:
+    """Where the knobs of an entry for these sizes come from."""
+    if entry.note == TRIED:
+        return TRIED
+    threads = entry.problem.threads
+    return TUNED if threads == problem.threads else f"{TUNED} for {threads} threads"
 
 
 def tried(

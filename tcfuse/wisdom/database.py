@@ -84,7 +84,7 @@ class Database:
         return next(iter(self.top(problem)), None)
 
     def family(self, problem: Problem) -> list[Entry]:
-        """Every entry for the same template, target, numerics and threads, best first."""
+        """Every entry for the same template, target and numerics, best first."""
         text = "SELECT record FROM entries WHERE family = ?"
         return _sorted(self._file.rows(text, problem.family))
 

@@ -69,13 +69,13 @@ class Problem:
 
     @property
     def family(self) -> str:
-        """Names all that sizes and device do not say: where there is something to learn."""
-        return key_of(self.template, self.target, self.numerics, self.threads)
+        """Names the problems that something can be learned from: other sizes and threads."""
+        return key_of(self.template, self.target, self.numerics)
 
     @property
     def key(self) -> str:
         """Names the problem."""
-        return key_of(self.family, self.sizes, self.device)
+        return key_of(self.family, self.sizes, self.device, self.threads)
 
     def to_record(self) -> dict[str, Any]:
         """The problem as JSON has it."""

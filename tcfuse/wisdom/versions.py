@@ -33,6 +33,7 @@ def _compiler(target: str, wanted: str | None) -> str:
         return "none"
 
 
+@functools.cache
 def _version(package: str) -> str:
     try:
         return importlib.metadata.version(package)

@@ -49,6 +49,17 @@ def test_files_go_before_the_cache(tmp_path: Path) -> None:
         assert advisor.advise(problem(8, 8)).knobs == {"mapping": {"unroll": 16}}
 
 
+def test_other_threads_are_better_than_other_sizes() -> None:
+    many = entry(problem=problem(100, 64, threads=4), knobs={"mapping": {"unroll": 2}})
+    advisor = Advisor([many, entry(64, 64, unroll=8)])
+    found = advisor.advise(problem(100, 64))
+    assert (found.knobs, found.origin) == (many.knobs, "tuned for 4 threads")
+    assert advisor.advise(problem(64, 64)).origin == TUNED
+    assert [dict(r) for r in advisor.advise(problem(65, 64)).rivals] == [
+        {"mapping": {"unroll": 8}}
+    ]
+
+
 def test_near_sizes_have_rivals() -> None:
     advisor = Advisor([entry(64, 64, unroll=8), entry(128, 64, unroll=2)])
     found = advisor.advise(problem(100, 64))

@@ -81,7 +81,6 @@ class TestEntries:
         [
             {"target": "cuda"},
             {"numerics": "fast"},
-            {"threads": 2},
             {"template": "def g"},
         ],
     )
