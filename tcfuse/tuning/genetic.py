@@ -25,6 +25,7 @@ from tcfuse.tuning.influence import influence
 from tcfuse.tuning.space import Genome, Space
 
 PARENTS = 3
+STALE = 2  # generations without a gain after which strangers are let in
 CHANGES = 50  # of a genome that is known already before it is drawn anew
 
 
@@ -38,7 +39,8 @@ class Strategy:
         near: Part of the first generation that is near the defaults or the seeds.
         step: Part of the changes of an ordered gene that go to a near value.
         pressure: Power of the speedup by which parents are drawn.
-        immigrants: Part of a generation that is drawn from all of the space.
+        immigrants: Part of a generation that is drawn from all of the space, where the last
+            ones brought no gain.
         patience: Generations without a gain after which the search ends.
     """
 
@@ -47,7 +49,7 @@ class Strategy:
     near: float = 0.5
     step: float = 0.5
     pressure: float = 10.0
-    immigrants: float = 0.0
+    immigrants: float = 0.25
     patience: int = 6
 
 
@@ -121,8 +123,9 @@ class GeneticSampler:
             while True:
                 by = random.random() < near
                 yield self._mutant(random.choice(start), random) if by else space.draw(random)
+        stale = self._history.idle() >= STALE
         while True:
-            foreign = random.random() < strategy.immigrants
+            foreign = stale and random.random() < strategy.immigrants
             yield space.draw(random) if foreign else self._child(parents, random)
 
     def _child(self, parents: Sequence[Genome], random: Random) -> Genome:

@@ -93,6 +93,22 @@ def test_the_search_ends_where_there_is_no_gain():
     assert not climbing.converged
 
 
+def test_strangers_are_let_in_where_there_is_no_gain():
+    def strangers(immigrants: float) -> int:
+        sampler = genetic(strategy=Strategy(mutation=0, immigrants=immigrants, patience=99))
+        for _ in range(3):
+            known = set(map(SPACE.encode, tell(sampler, lambda _: 1.0))) | set(
+                sampler.parents()
+            )
+        values = [set(genes) for genes in zip(*known, strict=True)]
+        return sum(
+            sum(g not in v for g, v in zip(SPACE.encode(c), values, strict=True)) >= 3
+            for c in sampler.ask()
+        )
+
+    assert strangers(1.0) > strangers(0.0) + 4
+
+
 def test_it_finds_more_than_chance_does_at_as_many_evaluations():
     found: list[float] = []
     chance: list[float] = []
