@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 MOST_CALLS = 500  # in a block
-LONG_S = 0.005  # a call that long needs none before it that fills the caches
+LOOKED = 4  # rounds between two decisions: noise gets fewer chances to be believed
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,17 +30,17 @@ class Race:
         behind: How many times slower than it ends a race after ``least`` rounds.
     """
 
-    budget_s: float = 0.3
-    block_s: float = 0.001
-    least: int = 8
-    most: int = 40
-    promoted: int = 120
+    budget_s: float = 0.2
+    block_s: float = 0.0003
+    least: int = 12
+    most: int = 80
+    promoted: int = 240
     hopeless: float = 1.5
     behind: float = 1.08
 
 
 _NEVER = 1e9
-CONFIRM = Race(4.0, 0.001, 5, 300, 300, _NEVER, _NEVER)
+CONFIRM = Race(4.0, 0.0003, 5, 1000, 1000, _NEVER, _NEVER)
 """For the few that may be chosen."""
 
 
@@ -119,5 +119,7 @@ def _decided(times: Sequence[Sequence[float]], rules: Race, spent_s: float) -> b
         return rounds >= rules.promoted or spent_s > 2 * rules.budget_s
     if rounds >= rules.most or spent_s > rules.budget_s:
         return True
+    if rounds % LOOKED:
+        return False
     # In three rounds of four at least, lest a burst of noise decides.
     return behind[rounds // 2] > rules.behind and behind[rounds // 4] > (1 + rules.behind) / 2
