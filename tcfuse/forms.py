@@ -25,7 +25,7 @@ from tcfuse.ort.session import Difference
 from tcfuse.ort.timing import Ratio, bind, interleave
 from tcfuse.processor import processor
 from tcfuse.profile import timed
-from tcfuse.result import Result, Source, given, path_of
+from tcfuse.result import Result, Source, given, path_of, with_notes
 from tcfuse.run import Run
 from tcfuse.store import key_of, tool_digest
 from tcfuse.trial import structure, verdict_versions
@@ -137,19 +137,15 @@ def _chosen(plain: Result, blocked: Result, record: Mapping[str, Any], forced: b
     """One of both forms, with a note about the other."""
     gain = record["gain"]["value"] if record["gain"] else 0.0
     if record["problem"]:
-        return _noted(plain, f"the form on blocked tensors was given up: {record['problem']}")
+        return with_notes(
+            plain, f"the form on blocked tensors was given up: {record['problem']}"
+        )
     if gain < FASTER and not forced:
-        return _noted(plain, f"on blocked tensors the model ran at {gain:.3f} of its speed")
+        return with_notes(plain, f"on blocked tensors the model ran at {gain:.3f} of its speed")
     whole = Ratio(**record["whole"])
     report = replace(blocked.report, speedup=whole.value, spread=whole.spread)
     chosen = replace(blocked, report=report, portable=plain)
-    return _noted(chosen, f"{gain:.2f} times as fast as the portable form")
-
-
-def _noted(result: Result, note: str) -> Result:
-    """``result`` with one more note."""
-    report = result.report
-    return replace(result, report=replace(report, notes=(*report.notes, note)))
+    return with_notes(chosen, f"{gain:.2f} times as fast as the portable form")
 
 
 def _compared(plain: Result, blocked: Result, wishes: Wishes) -> Compared:

@@ -22,6 +22,7 @@ NUMERICS = ("strict", "default", "fast")
 LAYOUTS = (AUTO, "portable", "blocked")
 FUSION = ("preserve", "max", "min")
 INSTRUCTIONS = ("compiler", "latency", "source")
+PLANNERS = (AUTO, "greedy", "program")
 DEEP = 64  # more loops than any kernel has
 STREAMED_BYTES = 1 << 26  # twice the 32 MiB that the last level of common processors has
 
@@ -264,6 +265,14 @@ class OptimizeOptions:
         layout: ``auto`` keeps the tensors between convolutions in ONNX Runtime's blocked layout
             where that is measured to be faster, on machines like this one then, with the
             ``portable`` form beside it; ``blocked`` does it without being measured.
+        planner: How regions are chosen: ``greedy`` grows them as large as they get and prunes
+            them; ``program`` solves an integer linear program over candidate regions, measures
+            what it chose and keeps that where the model is faster.  ``auto`` is ``greedy``, or
+            ``program`` where there are constraints.
+        leave: Constraint: nodes or operators, by pattern, that stay with ONNX Runtime.
+        together: Constraint: nodes, with commas between, that one region has.
+        apart: Constraint: patterns, with commas between; no region has a node of each.
+        max_nodes: Constraint: nodes that a region has at most; 0 is no limit.
         dim: Number that each size name of the model stands for in measurements.
         input_shapes: Shape of each input in measurements.
         wisdom: A file of wisdom that is asked before the cache's.
@@ -279,6 +288,11 @@ class OptimizeOptions:
     emulate: bool = False
     gate: bool = True
     layout: str = AUTO
+    planner: str = AUTO
+    leave: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
+    max_nodes: int = 0
     dim: Mapping[str, int] = field(default_factory=dict)
     input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     wisdom: str = ""
@@ -295,9 +309,30 @@ class OptimizeOptions:
             )
         _among("numerics", self.numerics, NUMERICS)
         _among("layout", self.layout, LAYOUTS)
+        _among("planner", self.planner, PLANNERS)
+        if self.planner == "greedy" and self.is_constrained:
+            raise OptionError("constraints are kept by the planner 'program', not by 'greedy'")
+        if self.max_nodes < 0:
+            raise OptionError(f"a region of at most {self.max_nodes} nodes: use 1 or more")
         for name, size in self.dim.items():
             if size < 0:
                 raise OptionError(f"size {name} is {size}; a size is not negative")
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a person asked for something that plans have to keep."""
+        return bool(self.leave or self.together or self.apart or self.max_nodes)
+
+    @property
+    def solves(self) -> bool:
+        """Whether regions are chosen by the integer linear program."""
+        return self.planner == "program" or self.is_constrained
+
+    @property
+    def measures_plans(self) -> bool:
+        """Whether its plans are measured beside the greedy one, which keeps no constraints."""
+        can = self.gate and "cpu" in self.targets
+        return self.solves and can and not self.is_constrained
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -324,6 +359,9 @@ class OptimizeOptions:
         mapping = values.get("mapping", MappingOptions())
         numerics = values.get("numerics", mapping.numerics)
         _among("numerics", numerics, NUMERICS)
+        for name in ("leave", "together", "apart"):
+            given = values.get(name, ())
+            values[name] = (given,) if isinstance(given, str) else tuple(given)
         chosen = {"numerics": numerics, "mapping": replace(mapping, numerics=numerics)}
         return cls(**(values | chosen))
 

@@ -12,29 +12,23 @@ from typing import Any
 import onnx_ir as ir
 
 from tcfuse.ahead import compiling_ahead
-from tcfuse.attempt import Attempt, Judgement, attempt_parts, internal_error, report
+from tcfuse.attempt import Attempt, Judgement, report
 from tcfuse.building import code_for_gpus, shared_library
-from tcfuse.emulation import emulated
-from tcfuse.errors import UnsupportedError
+from tcfuse.compiling import compiled
 from tcfuse.forms import Form, blocked_form, fastest
 from tcfuse.graph.load import load_model
-from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.graph.relayout import relayout
 from tcfuse.graph.rewrite import rewrite
 from tcfuse.graph.sealing import seal
-from tcfuse.isolation import WORKER
 from tcfuse.judging import judge
-from tcfuse.kernels import Compiled, noted
-from tcfuse.memo import region_key, remembered
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.manifest import Report
 from tcfuse.ort.model_feeds import Wishes
 from tcfuse.planning import plan
-from tcfuse.result import Result, Source, given
+from tcfuse.replanning import Built, Plans, Replanner, fastest_plan
+from tcfuse.result import Result, Source, given, with_notes
 from tcfuse.run import Progress, Run
 from tcfuse.targeting import resolved
-from tcfuse.tc.compose import ComposeError, TooLargeError, compose
-from tcfuse.tc.sema import check
 
 _SILENT: Progress = str  # shows nothing
 
@@ -62,20 +56,35 @@ def optimize(source: Source, *, progress: Progress = _SILENT, **options: Any) ->
 
 
 def _made(form: Form, wishes: Wishes, run: Run) -> Result:
-    """One form of the model with the kernels that are right and pay."""
+    """One form of the model with the regions of its planner."""
+    model = _loaded(form, run)
+
+    def build(plans: Plans) -> Built:
+        return _built(form, model, plans, wishes, run)
+
+    if run.options.measures_plans:
+        greedy = plan(model, run.options, run.store)
+        return fastest_plan(model, greedy, build, wishes, run)
+    plans, notes = _planned(model, run)
+    return with_notes(build(plans).result, *notes)
+
+
+def _built(form: Form, model: ir.Model, plans: Plans, wishes: Wishes, run: Run) -> Built:
+    """The model with those kernels of its regions that are right and pay."""
     with compiling_ahead(run.options) as ahead:
-        model, plans, tried = compile_model(form, replace(run, ahead=ahead))
+        tried = compiled(model, plans, replace(run, ahead=ahead))
     wishes.check(model)
     judgement = judge(model, form, tried, wishes, run)
     kept = [attempt for attempt in tried if attempt.name in judgement.kept]
     code = code_for_gpus(kept, run.options, run.store)
     told = report(form.path, run, plans, tried, judgement, code, form.block)
     if not kept:
-        return Result(given(form.source), None, told, form.path)
+        return Built(Result(given(form.source), None, told, form.path), tried, judgement)
     shared = run.options, run.store, judgement.standby
     library = shared_library(kept, *shared, block=form.block)
     fused = rewrite(model, [a.replacement() for a in kept])
-    return Result(seal(fused) if form.block else fused, library, told, form.path)
+    sealed = seal(fused) if form.block else fused
+    return Built(Result(sealed, library, told, form.path), tried, judgement)
 
 
 def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> Report:
@@ -85,61 +94,32 @@ def explain(source: Source, *, progress: Progress = _SILENT, **options: Any) -> 
     if run.options.layout == "blocked":
         form = blocked_form(source, run.options, given(source))
     form = form or Form.plain(source)
-    _, plans, tried = compile_model(form, run)
-    judgement = Judgement.of(tried)
-    return report(form.path, run, plans, tried, judgement, {}, form.block)
+    model = _loaded(form, run)
+    plans, notes = _planned(model, run)
+    tried = compiled(model, plans, run)
+    told = report(form.path, run, plans, tried, Judgement.of(tried), {}, form.block)
+    return replace(told, notes=(*told.notes, *notes))
 
 
-def compile_model(
-    form: Form, run: Run
-) -> tuple[ir.Model, tuple[FusionPlan, ...], list[Attempt]]:
-    """Load, plan, and compile every region; kernels with equal names have equal fallbacks."""
+def compile_model(form: Form, run: Run) -> tuple[ir.Model, Plans, list[Attempt]]:
+    """Load, plan, and compile every region."""
+    model = _loaded(form, run)
+    plans, _ = _planned(model, run)
+    return model, plans, compiled(model, plans, run)
+
+
+def _loaded(form: Form, run: Run) -> ir.Model:
+    """The model of a form, ready to be planned."""
     run.progress("loading")
     model = load_model(form.source)
     relayout(model)
+    return model
+
+
+def _planned(model: ir.Model, run: Run) -> tuple[Plans, tuple[str, ...]]:
+    """The greedy plans, or those of the integer program by predictions, with notes."""
     run.progress("planning")
     plans = plan(model, run.options, run.store)
-    run.wisdom.named = plans[0].sizes
-    groups = [group for plan in plans for group in plan.groups]
-    tried: list[Attempt] = []
-    bodies: dict[str, str] = {}
-    for count, group in enumerate(groups, 1):
-        run.progress(f"compiling region {count} of {len(groups)}")
-        for attempt in attempt_parts(group, lambda part: _attempt(part, model, run)):
-            body = attempt.body
-            if body and bodies.setdefault(attempt.name, body) != body:
-                attempt = _attempt(attempt.group, model, run, f"_{body[:6]}")
-            tried.append(attempt)
-    return model, plans, emulated(tried, model, run.options, run.store, run.progress)
-
-
-def _attempt(group: FusionGroup, model: ir.Model, run: Run, suffix: str = "") -> Attempt:
-    """One region through every compiling stage, or from the cache.
-
-    Raises:
-        ComposeError, TooLargeError: Parts of it may do.
-    """
-    key = region_key(group, model, *run.options.of_kernels(), suffix)
-    try:
-        compiled = remembered(
-            *(run.store, key, group),
-            lambda: _stages(group, model, run, suffix),
-            run.wisdom.asked if run.wisdom.asks else None,
-        )
-    except (ComposeError, TooLargeError):
-        raise
-    except UnsupportedError as error:
-        return Attempt(group, reason=str(error))
-    except Exception as error:  # the one border where a fault of ours costs a region, not a run
-        return Attempt(group, reason=internal_error(group, error))
-    noted(compiled.kernels)
-    return Attempt(group, compiled)
-
-
-def _stages(group: FusionGroup, model: ir.Model, run: Run, suffix: str) -> Compiled:
-    """From a group of nodes to its kernels."""
-    WORKER.start()
-    composed = compose(group, model.opset_imports, run.options.numerics)
-    checked = check(composed.definition, sizes=composed.interface.sizes)
-    hint = f"{composed.definition.name}{suffix}"
-    return run.wisdom.compiled(composed, checked, hint, run.store, run.ahead)
+    if not run.options.solves:
+        return plans, ()
+    return Replanner.of(model, plans, run.options, run.store).predicted()

@@ -11,7 +11,7 @@ import onnx_ir as ir
 
 from tcfuse.calibration import calibrated
 from tcfuse.graph.cost import estimate
-from tcfuse.graph.fusion import fuse_all
+from tcfuse.graph.fusion import Field, fuse_all, graphs_of
 from tcfuse.graph.plan import FusionGroup, FusionPlan
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.model_feeds import Wishes, named_sizes
@@ -19,16 +19,32 @@ from tcfuse.store import Store
 
 
 def plan(model: ir.Model, options: OptimizeOptions, store: Store) -> tuple[FusionPlan, ...]:
-    """The plans of the main graph and of every body in it.
+    """The greedy plans of the main graph and of every body in it.
 
     Regions are chosen for the sizes that a person asked for and, where a size may be any, for
     one at which a kernel pays.  What is predicted is for the sizes that will be measured.
     """
-    wishes = Wishes(options.dim, options.input_shapes)
-    sizes, machine = named_sizes(model, wishes), calibrated(store)
-    asked = {name: sizes[name] for name in wishes.names(model) if name in sizes}
+    sizes, asked = _sizes(model, options)
+    machine = calibrated(store)
     plans = fuse_all(model, conservative=options.gate, machine=machine, sizes=asked)
     return tuple(replace(found, sizes=sizes) for found in plans)
+
+
+def fields(model: ir.Model, options: OptimizeOptions, store: Store) -> tuple[Field, ...]:
+    """What regions can be made of in each graph, priced for the sizes that are measured."""
+    sizes, _ = _sizes(model, options)
+    machine, opsets = calibrated(store), model.opset_imports
+    return tuple(
+        Field.of(graph, opsets, conservative=options.gate, machine=machine, sizes=sizes)
+        for graph in graphs_of(model)
+    )
+
+
+def _sizes(model: ir.Model, options: OptimizeOptions) -> tuple[dict[str, int], dict[str, int]]:
+    """The values of size names in measurements, and those that a person gave."""
+    wishes = Wishes(options.dim, options.input_shapes)
+    sizes = named_sizes(model, wishes)
+    return sizes, {name: sizes[name] for name in wishes.names(model) if name in sizes}
 
 
 def predicted(group: FusionGroup, plans: Iterable[FusionPlan]) -> dict[str, float]:

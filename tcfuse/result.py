@@ -127,6 +127,12 @@ class Result:
         return sha256([("model", path)])["model"]
 
 
+def with_notes(result: Result, *notes: str) -> Result:
+    """``result`` with more notes in its report."""
+    report = result.report
+    return replace(result, report=replace(report, notes=(*report.notes, *notes)))
+
+
 def _remove_earlier(portable: Path) -> None:
     """Remove the portable form that an earlier run left beside a model that had two."""
     if manifest_path(portable).is_file():

@@ -35,6 +35,13 @@ InputShapes = Annotated[
 Numerics = Annotated[
     str, typer.Option(metavar="strict|default|fast", help="How close to the original to stay.")
 ]
+AnyNumerics = Annotated[
+    str | None,
+    typer.Option(metavar="strict|default|fast", help="How close to the original to stay."),
+]
+Emulate = Annotated[
+    bool, typer.Option("--emulate", help="Run kernels for GPUs in the emulator; slow.")
+]
 Profile = Annotated[
     bool, typer.Option("--profile", help="Also print where the time went, phase by phase.")
 ]
@@ -53,6 +60,31 @@ WisdomFile = Annotated[
 NoWisdom = Annotated[
     bool, typer.Option("--no-wisdom", help="Leave every knob as it is without tuning.")
 ]
+Planner = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|greedy|program",
+        help="How regions are chosen: grown and pruned, or by an integer linear program whose "
+        "plans are measured; auto is greedy where there are no constraints.",
+    ),
+]
+Leave = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="A node or an operator that stays as it is; * and ? match any."
+    ),
+]
+Together = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="Nodes that one kernel has; repeatable."),
+]
+Apart = Annotated[
+    list[str] | None,
+    typer.Option(metavar="A,B", help="Nodes or operators that no kernel has both of."),
+]
+MaxNodes = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Nodes that a kernel has at most.")
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors.")]
 Verbose = Annotated[
     int, typer.Option("-v", "--verbose", count=True, help="Show the log; -vv shows more.")
@@ -70,7 +102,11 @@ def add_to(app: typer.Typer) -> None:
         "tcfuse optimize net.onnx --wisdom wisdom.json",
     )
     app.command(epilog=epilog)(with_knobs(optimize))
-    epilog = examples("tcfuse explain model.onnx", "tcfuse explain model.onnx -v")
+    epilog = examples(
+        "tcfuse explain model.onnx",
+        "tcfuse explain model.onnx --planner program",
+        "tcfuse explain model.onnx --apart Softmax,Mul --max-nodes 8",
+    )
     app.command(epilog=epilog)(explain)
     epilog = examples(
         "tcfuse verify model.tcfuse.onnx",
@@ -114,15 +150,15 @@ def optimize(
     gate: Annotated[bool, typer.Option(help="Give back what does not pay.")] = True,
     verify: Annotated[bool, typer.Option(help="Run kernels against the original.")] = True,
     layout: Layout = "auto",
-    emulate: Annotated[
-        bool, typer.Option("--emulate", help="Run kernels for GPUs in the emulator; slow.")
-    ] = False,
+    planner: Planner = "auto",
+    leave: Leave = None,
+    together: Together = None,
+    apart: Apart = None,
+    max_nodes: MaxNodes = 0,
+    emulate: Emulate = False,
     dim: Dim = None,
     input_shapes: InputShapes = None,
-    numerics: Annotated[
-        str | None,
-        typer.Option(metavar="strict|default|fast", help="How close to the original to stay."),
-    ] = None,
+    numerics: AnyNumerics = None,
     wisdom: WisdomFile = None,
     no_wisdom: NoWisdom = False,
     require_gain: Annotated[
@@ -146,21 +182,44 @@ def optimize(
     options = {"target": target, "cuda_arch": cuda_arch, "gate": gate, "verify": verify}
     options |= {"layout": layout, "emulate": emulate, "mapping": mapping, "cuda": cuda}
     options |= {"wisdom": str(wisdom or ""), "use_wisdom": not no_wisdom}
+    options |= planning(planner, leave, together, apart, max_nodes)
     if numerics is not None:
         options["numerics"] = numerics
     with profiled(profile):
         return run(order, options, dim or [], input_shapes or [])
 
 
+def planning(
+    planner: str,
+    leave: list[str] | None,
+    together: list[str] | None,
+    apart: list[str] | None,
+    max_nodes: int,
+) -> dict[str, object]:
+    """The flags that say how regions are chosen, as options."""
+    lists = {"leave": leave, "together": together, "apart": apart}
+    given = {name: tuple(texts or ()) for name, texts in lists.items()}
+    return {"planner": planner, "max_nodes": max_nodes, **given}
+
+
 def explain(
-    model: Model, numerics: Numerics = "default", profile: Profile = False, verbose: Verbose = 0
+    model: Model,
+    numerics: Numerics = "default",
+    planner: Planner = "auto",
+    leave: Leave = None,
+    together: Together = None,
+    apart: Apart = None,
+    max_nodes: MaxNodes = 0,
+    profile: Profile = False,
+    verbose: Verbose = 0,
 ) -> int:
     """Say what each region is, and why each other node was left alone."""
     _log(verbose)
     with profiled(profile):
         with phase("start"):
             from tcfuse.commands.explain import run
-        return run(model, numerics)
+        chosen = planning(planner, leave, together, apart, max_nodes)
+        return run(model, numerics, chosen)
 
 
 def verify(

@@ -8,7 +8,7 @@ regions are expected to gain a good part of the contractions' own time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -40,26 +40,33 @@ def is_candidate(node: ir.Node, opsets: Mapping[str, int], machine: Machine) -> 
     return kernel_us(product, machine) <= MOST_SLOWER * native_us(product, machine)
 
 
-def reads_pieces(
-    node: ir.Node, members: Collection[ir.Node], opsets: Mapping[str, int]
-) -> bool:
-    """Whether an operand would be chosen among joined or gathered pieces, read by read.
+def in_pieces(
+    nodes: Iterable[ir.Node], members: Collection[ir.Node], opsets: Mapping[str, int]
+) -> set[ir.Node]:
+    """Members whose result is chosen among joined or gathered pieces, read by read.
 
     A contraction reads each element of its operands many times, and asks each time which piece
     it is in.
+
+    Args:
+        nodes: In topological order.
+        members: Those that are computed where they are read.
+        opsets: What the model imports.
     """
-    stack = [value.producer() for value in node.inputs if value is not None]
-    seen: set[ir.Node] = set()
-    while stack:
-        maker = stack.pop()
-        if maker is None or maker in seen or maker not in members:
-            continue
-        seen.add(maker)
-        if maker.op_type in PIECES:
-            return True
-        if definition_of(maker, opsets).kind in IN_PLACE:
-            stack += [value.producer() for value in maker.inputs if value is not None]
-    return False
+    found: set[ir.Node] = set()
+    for node in nodes:
+        if node in members and (node.op_type in PIECES or _passes_on(node, found, opsets)):
+            found.add(node)
+    return found
+
+
+def _passes_on(node: ir.Node, pieces: Collection[ir.Node], opsets: Mapping[str, int]) -> bool:
+    return reads_pieces(node, pieces) and definition_of(node, opsets).kind in IN_PLACE
+
+
+def reads_pieces(node: ir.Node, pieces: Collection[ir.Node]) -> bool:
+    """Whether an operand is among ``in_pieces``."""
+    return any(value is not None and value.producer() in pieces for value in node.inputs)
 
 
 PIECES = frozenset({"Concat", "Gather", "GatherElements", "GatherND", "ScatterND"})

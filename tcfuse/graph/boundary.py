@@ -27,7 +27,7 @@ def group_of(nodes: Iterable[ir.Node], opsets: Mapping[str, int] | None = None) 
     imported = opsets or (members[0].graph.opset_imports if members[0].graph else None) or {}
 
     def is_static(node: ir.Node, position: int) -> bool:
-        return position in _static(node, imported)
+        return position in static_inputs(node, imported)
 
     return _group(members, is_static)
 
@@ -111,7 +111,7 @@ def neighbours(node: ir.Node) -> Iterable[ir.Node]:
         yield from (user for user, _ in value.uses())
 
 
-def _static(node: ir.Node, opsets: Mapping[str, int]) -> Collection[int]:
+def static_inputs(node: ir.Node, opsets: Mapping[str, int]) -> Collection[int]:
     """Inputs that ``node``'s definition consumes at compile time."""
     try:
         return definition_of(node, opsets or {node.domain: NEWEST}).static

@@ -115,7 +115,7 @@ def estimate(
     inside = [v for node in group.nodes for v in node.outputs if v not in visible and v.uses()]
     bytes_in = read_bytes(group.nodes, sizes, set(group.inputs))
     bytes_out = sum(n_bytes(v, sizes) for v in group.outputs)
-    flops = _region_flops(group.nodes, sizes)
+    flops = region_flops(group.nodes, sizes)
     moving = (bytes_in + bytes_out) / machine.copy_rate(bytes_in + bytes_out)
     return Estimate(
         bytes_in=bytes_in,
@@ -182,9 +182,11 @@ def _past_length(node: ir.Node, sizes: Mapping[str, int] | None) -> int:
     return 0 if past is None else length(past, 2, sizes)
 
 
-def _region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> float:
+def region_flops(nodes: Sequence[ir.Node], sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of a region; what a table is cheaper for is looked up."""
-    each = {node: 0.0 if _is_index_map(node, nodes) else _flops(node, sizes) for node in nodes}
+    each = {
+        node: 0.0 if _is_index_map(node, nodes) else node_flops(node, sizes) for node in nodes
+    }
     each.update(dict.fromkeys(requantizations(nodes), 0.0))
     for last, members in lookups(nodes).items():
         computed = sum(each[node] for node in members)
@@ -205,7 +207,7 @@ def _is_index_map(node: ir.Node, nodes: Sequence[ir.Node]) -> bool:
     return any(product_of(n) is not None for n in near)
 
 
-def _flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
+def node_flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     """Weighted scalar operations of ``node``: on its largest operand, since it may reduce."""
     if node.op_type in VIEWS:
         return 0

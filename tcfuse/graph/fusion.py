@@ -7,11 +7,13 @@ rejection.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+import networkx as nx
 import onnx_ir as ir
 
-from tcfuse.graph.adoption import adopted, is_candidate, reads_pieces
+from tcfuse.graph.adoption import adopted, in_pieces, is_candidate, reads_pieces
 from tcfuse.graph.boundary import group_of, halves, split
 from tcfuse.graph.cuts import cut_joined, cut_shared
 from tcfuse.graph.handover import hand_over
@@ -25,6 +27,63 @@ from tcfuse.graph.worth import Pruner, may_leave_native
 from tcfuse.profile import timed
 
 __all__ = ["describe", "fuse", "fuse_all", "graphs_of", "group_of", "halves", "split"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Field:
+    """What regions of one graph can be made of.
+
+    Attributes:
+        order: All nodes, in topological order.
+        members: Nodes that join a region wherever they can.
+        waiting: Contractions that join where that pays.
+        reasons: Why each other node stays, and each that waits.
+        pruner: Knows the graph.
+    """
+
+    graph: ir.Graph
+    dag: nx.DiGraph
+    order: Sequence[ir.Node]
+    members: frozenset[ir.Node]
+    waiting: frozenset[ir.Node]
+    reasons: Mapping[ir.Node, str]
+    pruner: Pruner
+
+    @classmethod
+    def of(
+        cls,
+        graph: ir.Graph,
+        opsets: Mapping[str, int],
+        *,
+        conservative: bool,
+        machine: Machine,
+        sizes: Mapping[str, int] | None,
+    ) -> Field:
+        """The nodes of a graph by what may become of them."""
+        dag = node_graph(graph)
+        order = topological(dag)
+        reasons: dict[ir.Node, str] = {}
+        waiting: set[ir.Node] = set()
+        lengths, folded = shape_arithmetic(order), constant_nodes(order)
+        for node in order:
+            legal = may_join(Candidate(node, opsets, node in lengths, node in folded))
+            verdict = may_leave_native(node, opsets) if legal else legal
+            if not verdict:
+                reasons[node] = verdict.reason or ""
+                if legal and is_candidate(node, opsets, machine):
+                    waiting.add(node)
+        members = frozenset(node for node in order if node not in reasons)
+        pieces = in_pieces(order, members, opsets) if waiting else ()
+        for node in [node for node in waiting if reads_pieces(node, pieces)]:
+            waiting.remove(node)
+            reasons[node] = f"{node.op_type} would read pieces that its region joins or gathers"
+        around = surroundings(order, folded)
+        pruner = Pruner(opsets, around, conservative, machine, dict(sizes or {}))
+        return cls(graph, dag, order, members, frozenset(waiting), reasons, pruner)
+
+    def fresh_pruner(self) -> Pruner:
+        """A pruner that has seen nothing yet."""
+        return replace(self.pruner, reasons={}, absorbed={})
 
 
 def fuse(
@@ -45,46 +104,44 @@ def fuse(
         machine: What the model runs on.
         sizes: Values of named sizes; others count as ``graph.traffic.DEFAULT_SIZE``.
     """
-    dag = node_graph(graph)
-    order = topological(dag)
-    reasons: dict[ir.Node, str] = {}
-    waiting: set[ir.Node] = set()
-    lengths, folded = shape_arithmetic(order), constant_nodes(order)
-    for node in order:
-        legal = may_join(Candidate(node, opsets, node in lengths, node in folded))
-        verdict = may_leave_native(node, opsets) if legal else legal
-        if not verdict:
-            reasons[node] = verdict.reason or ""
-            if legal and is_candidate(node, opsets, machine):
-                waiting.add(node)
-    around, given = surroundings(order, folded), dict(sizes or {})
+    field = Field.of(graph, opsets, conservative=conservative, machine=machine, sizes=sizes)
+    return greedy(field)
+
+
+def greedy(field: Field) -> FusionPlan:
+    """The largest regions there are, pruned to what is worth a kernel."""
+    opsets, machine = field.pruner.opsets, field.pruner.machine
+    reasons = dict(field.reasons)
 
     def pruned(members: Collection[ir.Node]) -> tuple[Pruner, list[list[ir.Node]]]:
-        pruner = Pruner(opsets, around, conservative, machine, given)
-        grown = [part for region in grow(dag, members, may_fuse) for part in cut_shared(region)]
-        regions = hand_over(grown, opsets)
-        if conservative:
+        pruner = field.fresh_pruner()
+        grown = grow(field.dag, members, may_fuse)
+        regions = hand_over([part for region in grown for part in cut_shared(region)], opsets)
+        if pruner.conservative:
             regions = [part for region in regions for part in cut_joined(region, opsets)]
         return pruner, pruner.prune(regions)
 
-    members = {node for node in order if node not in reasons}
-    for node in [node for node in waiting if reads_pieces(node, members, opsets)]:
-        waiting.remove(node)
-        reasons[node] = f"{node.op_type} would read pieces that its region joins or gathers"
+    gain = field.fresh_pruner().gain
     joined, left = adopted(
-        waiting,
-        members,
-        lambda some: pruned(some)[1],
-        Pruner(opsets, around, conservative, machine, given).gain,
-        machine,
+        field.waiting, field.members, lambda some: pruned(some)[1], gain, machine
     )
     reasons.update(left)
-    pruner, kept = pruned({*members, *joined})
+    pruner, kept = pruned({*field.members, *joined})
     reasons.update(pruner.reasons)
-    groups = tuple(group_of(nodes, opsets) for nodes in kept)
+    return plan_of(field, kept, reasons)
+
+
+def plan_of(
+    field: Field, regions: Iterable[Sequence[ir.Node]], reasons: Mapping[ir.Node, str]
+) -> FusionPlan:
+    """A plan with those regions, and the reasons for all other nodes."""
+    pruner = field.pruner
+    groups = tuple(group_of(nodes, pruner.opsets) for nodes in regions)
     fused = {node for group in groups for node in group.nodes}
-    rejections = tuple(Rejection(node, reasons[node]) for node in order if node not in fused)
-    return FusionPlan(graph, groups, rejections, machine, given)
+    rejections = tuple(
+        Rejection(node, reasons[node]) for node in field.order if node not in fused
+    )
+    return FusionPlan(field.graph, groups, rejections, pruner.machine, pruner.sizes)
 
 
 @timed("plan")

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,11 +55,13 @@ class Program:
         edges: Pairs of nodes of which the second reads the first; nodes without a choice are
             run by ONNX Runtime, and paths lead through them.
         together: Sets of nodes each of which has to be inside one region.
+        not_all: Sets of choices, by number, that are not all taken.
     """
 
     choices: tuple[Choice, ...]
     edges: tuple[tuple[int, int], ...] = ()
     together: tuple[frozenset[int], ...] = ()
+    not_all: tuple[frozenset[int], ...] = ()
 
     @property
     def nodes(self) -> list[int]:
@@ -74,10 +76,12 @@ class Solution:
     Attributes:
         regions: Numbers of the choices taken that are regions.
         price: Of all choices taken, in microseconds.
+        proved: Whether nothing is cheaper, by more than the gap that was asked for.
     """
 
     regions: frozenset[int]
     price: float
+    proved: bool = True
 
 
 @dataclass(slots=True)
@@ -102,39 +106,71 @@ class _Rows:
         self.high.append(high)
 
 
+def load_solver() -> None:
+    """Import HiGHS, which takes half a second, before time is counted."""
+    import scipy.optimize
+    import scipy.sparse  # noqa: F401
+
+
 def solve(
-    program: Program, forbidden: Sequence[Collection[int]] = (), seconds: float = math.inf
+    program: Program,
+    forbidden: Sequence[Collection[int]] = (),
+    *,
+    seconds: float = math.inf,
+    gap: float = 0.0,
+    tree: int = 0,
 ) -> Solution | None:
-    """The cheapest cover; ``None`` when there is none, or none was proved the best in time.
+    """The cheapest cover; ``None`` when there is none, or none was found in time.
 
     Args:
         program: The choices.
         forbidden: Sets of regions, by number, each of which must not be the answer again.
-        seconds: How long to look.
+        seconds: How long to look; what was found until then need not be the cheapest.
+        gap: How far from the cheapest the answer may be, relative to its price.
+        tree: Nodes of the search tree after which it may be any distance; 0 for no limit.
     """
     if not program.choices:
         return None if forbidden or program.together else Solution(frozenset(), 0.0)
+    load_solver()
     deadline = time.perf_counter() + seconds
     rows = _rows(program, forbidden)
+    limits: dict[str, float] = {"mip_rel_gap": gap} | ({"node_limit": tree} if tree else {})
     for _ in range(MOST_ROUNDS):
         left = deadline - time.perf_counter()
-        taken = _minimum(program.choices, rows, left) if left > 0 else None
+        if left <= 0:
+            return None
+        if left < math.inf:
+            limits["time_limit"] = left
+        taken, proved = _minimum(program.choices, rows, limits)
         if taken is None:
             return None
         regions = [k for k in taken if program.choices[k].is_region]
         found = list(circles(program.edges, [program.choices[k].nodes for k in regions]))
         if not found:
             price = math.fsum(program.choices[k].price for k in taken)
-            return Solution(frozenset(regions), price)
+            return Solution(frozenset(regions), price, proved)
         for circle in found:
             rows.add(sorted(_cut(program.choices, circle)), -math.inf, len(circle) - 1.0)
     return None
 
 
-def best(program: Program, count: int, seconds: float = math.inf) -> Iterator[Solution]:
-    """The cheapest covers, cheapest first, which differ in their regions; at most ``count``."""
+def best(
+    program: Program, count: int, *, seconds: float = math.inf, gap: float = 0.0, tree: int = 0
+) -> Iterator[Solution]:
+    """The cheapest covers, cheapest first, which differ in their regions; at most ``count``.
+
+    Args:
+        program: The choices.
+        count: How many.
+        seconds: How long to look for each.
+        gap: As for ``solve``.
+        tree: As for ``solve``.
+    """
     known: list[frozenset[int]] = []
-    while len(known) < count and (found := solve(program, known, seconds)) is not None:
+    while len(known) < count:
+        found = solve(program, known, seconds=seconds, gap=gap, tree=tree)
+        if found is None:
+            return
         yield found
         known.append(found.regions)
 
@@ -151,6 +187,8 @@ def _rows(program: Program, forbidden: Sequence[Collection[int]]) -> _Rows:
     regions = [k for k, choice in enumerate(program.choices) if choice.is_region]
     for nodes in program.together:
         rows.add([k for k in regions if nodes <= program.choices[k].nodes], 1.0, 1.0)
+    for numbers in program.not_all:
+        rows.add(sorted(numbers), -math.inf, len(numbers) - 1.0)
     for known in forbidden:  # one region at least goes or comes
         others = [k for k in regions if k not in known]
         rows.add(sorted(known), -math.inf, len(known) - 1.0, minus=others)
@@ -169,9 +207,11 @@ def _cut(choices: Sequence[Choice], circle: Circle) -> set[int]:
     return found
 
 
-def _minimum(choices: Sequence[Choice], rows: _Rows, seconds: float) -> list[int] | None:
-    """The choices of the cheapest cover under ``rows``, by HiGHS."""
-    from scipy.optimize import Bounds, LinearConstraint, milp  # half a second to import
+def _minimum(
+    choices: Sequence[Choice], rows: _Rows, limits: Mapping[str, float]
+) -> tuple[list[int] | None, bool]:
+    """The choices of the cheapest cover under ``rows``, and whether HiGHS proved it."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
     matrix = csr_array((rows.numbers, (rows.which, rows.where)), (len(rows.low), len(choices)))
@@ -180,8 +220,8 @@ def _minimum(choices: Sequence[Choice], rows: _Rows, seconds: float) -> list[int
         integrality=np.ones(len(choices)),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(matrix, rows.low, rows.high),
-        options={"mip_rel_gap": 0.0} | ({"time_limit": seconds} if seconds < math.inf else {}),
+        options=dict(limits),
     )
-    if not solved.success:
-        return None
-    return [k for k, share in enumerate(solved.x) if share > 0.5]
+    if solved.x is None:
+        return None, False
+    return [k for k, share in enumerate(solved.x) if share > 0.5], bool(solved.success)

@@ -24,6 +24,7 @@ from tcfuse.graph.layout import Surroundings, reorder_us
 from tcfuse.graph.legality import ALLOWED, Verdict, definition_of
 from tcfuse.graph.machine import MACHINE, Machine
 from tcfuse.graph.native_kernel import node_us
+from tcfuse.graph.native_kernels import native_kernels
 from tcfuse.graph.products import FEW_PRODUCTS
 from tcfuse.graph.shapes import dims
 from tcfuse.graph.spans import short_spans
@@ -102,6 +103,8 @@ class Pruner:
         machine: What the model runs on.
         sizes: Values of named sizes, by which costs are counted.
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
+        absorbed: Filled in: what ONNX Runtime merges into products and convolutions.
+        kinds: Filled in: of operators that were asked about.
     """
 
     opsets: Mapping[str, int]
@@ -111,15 +114,16 @@ class Pruner:
     sizes: Mapping[str, int] = field(default_factory=dict)
     reasons: dict[ir.Node, str] = field(default_factory=dict)
     absorbed: native.Absorbed = field(default_factory=dict)
+    kinds: dict[ir.Node, Kind] = field(default_factory=dict)
 
     def prune(self, regions: Sequence[Sequence[ir.Node]]) -> list[list[ir.Node]]:
         """What is left of ``regions``, each in topological order."""
         kept: list[list[ir.Node]] = []
         for region in regions:
-            parts = components(self._trim(list(region)))
+            parts = components(self.trimmed(list(region)))
             for part in parts:
                 # Cutting a view that held two parts together may leave views at new borders.
-                trimmed = self._trim(part) if len(parts) > 1 else part
+                trimmed = self.trimmed(part) if len(parts) > 1 else part
                 verdict = self.worthwhile(trimmed) if trimmed else Verdict("nothing is left")
                 if verdict:
                     kept.append(trimmed)
@@ -135,6 +139,12 @@ class Pruner:
         )
         now = cost.native_us + native_reorders - self._merged_us(nodes)
         return now, cost.fused_us + fused_reorders
+
+    def native_us(self, nodes: Sequence[ir.Node]) -> float:
+        """Microseconds of ``nodes`` as they are, without reorders."""
+        kernels = native_kernels(nodes)
+        total = sum(kernel.time_us(self.sizes, self.machine) for kernel in kernels)
+        return total - self._merged_us(nodes)
 
     def gain(self, nodes: Sequence[ir.Node]) -> float:
         """Microseconds that a kernel of ``nodes`` is expected to save."""
@@ -159,9 +169,12 @@ class Pruner:
 
     def kind(self, node: ir.Node) -> Kind:
         """The kind of a member."""
-        return definition_of(node, self.opsets).kind
+        found = self.kinds.get(node)
+        if found is None:
+            found = self.kinds[node] = definition_of(node, self.opsets).kind
+        return found
 
-    def _trim(self, nodes: list[ir.Node]) -> list[ir.Node]:
+    def trimmed(self, nodes: Sequence[ir.Node]) -> list[ir.Node]:
         """``nodes`` without those at the border that are better off outside."""
         members = dict.fromkeys(nodes)
         queue = list(nodes)

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 CLEAR_LOSS = 0.9  # a kernel this slow alone, twice, is not tried in the whole model
 ROUNDS_ALONE = 7
+NOT_RUN = "the whole model could not be run; kernels were timed alone (try --input-shapes)"
 
 
 def gate(stage: Stage) -> GateResult:
@@ -47,8 +48,7 @@ def gate(stage: Stage) -> GateResult:
     result = GateResult(kept, dropped, alone)
     if first is None:
         slow = {n: "not faster alone" for n in kept if n in alone and alone[n].value < 1.0}
-        note = "the whole model could not be run; kernels were timed alone (try --input-shapes)"
-        return replace(result, kept=kept - slow.keys(), dropped=dropped | slow, note=note)
+        return replace(result, kept=kept - slow.keys(), dropped=dropped | slow, note=NOT_RUN)
     return search(stage, first, deadline, result) if kept else result
 
 
