@@ -112,11 +112,13 @@ class Consultation:
         return {target: advice for target, advice in asked.items() if advice.origin}
 
     def asked(self, posed: Posed) -> str:
-        """Names what wisdom knows of a region; empty where that is nothing."""
-        if not self.asks:
-            return ""
-        found = {target: a.question for target, a in self.advice(posed).items()}
-        return key_of(*sorted(found.items())) if found else ""
+        """Names what wisdom knows of a region; empty where that is nothing.
+
+        A run that may try what is near decides otherwise than one that may not.
+        """
+        found = self.advice(posed) if self.asks else {}
+        known = ((t, a.question, bool(a.rivals) and self.tries) for t, a in found.items())
+        return key_of(*sorted(known)) if found else ""
 
     def compiled(
         self,
