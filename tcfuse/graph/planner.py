@@ -141,6 +141,11 @@ class Planner:
             found.append(self._covers[key])
         return self._without_circles(found, wishes)
 
+    @property
+    def n_candidates(self) -> int:
+        """Candidate regions of the parts that were solved, each part once."""
+        return sum(map(len, self._pools.values()))
+
     def prices(self, part: Part) -> Prices:
         """Prices of the choices of a part; equal parts share them."""
         if part.key not in self._prices:
