@@ -26,16 +26,18 @@ class Wisdom:
         return tuple(k.entry for k in self.kernels if k.entry is not None)
 
     def save(self, path: str | Path) -> Path:
-        """Write a file that ``tcfuse wisdom`` reads; entries of others that it has stay.
+        """Write a file that ``tcfuse wisdom`` reads; what it has of others stays.
 
         Raises:
             InputError: It is there and holds something else, or it cannot be written.
         """
         target = Path(path)
-        before = Collection.read(target).entries if target.exists() else ()
+        before = Collection.read(target) if target.exists() else Collection()
         new = {(e.problem.key, str(sorted(e.versions.items()))) for e in self.entries}
         others = [
-            e for e in before if (e.problem.key, str(sorted(e.versions.items()))) not in new
+            e
+            for e in before.entries
+            if (e.problem.key, str(sorted(e.versions.items()))) not in new
         ]
-        Collection.of([*others, *self.entries]).write(target)
+        Collection.of([*others, *self.entries], before.verdicts).write(target)
         return target

@@ -19,7 +19,7 @@ from tcfuse.store import Store
 from tcfuse.trial import gate_from_json
 from tcfuse.wisdom.exchange import Collection
 from tcfuse.wisdom.verdict import Verdicts, keep, measured, verdict_of
-from tests.wisdom.entries import ratio, verdict
+from tests.wisdom.entries import entry, ratio, verdict
 
 
 def test_one_comes_back_as_it_was() -> None:
@@ -131,3 +131,13 @@ def test_builds_with_the_same_wisdom_are_equal(
     assert time.perf_counter() - start < 3
     fresh("second")
     assert built() == warm
+
+
+def test_tuning_leaves_them_in_its_file(tmp_path: Path) -> None:
+    from tcfuse.tuning.kept import Wisdom
+
+    file = tmp_path / "wisdom.json"
+    before = Collection.of([entry()], [verdict()])
+    before.write(file)
+    Wisdom(()).save(file)
+    assert Collection.read(file) == before
