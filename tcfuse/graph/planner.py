@@ -25,7 +25,7 @@ from tcfuse.graph.program import Choice, Program, Solution, best, load_solver
 from tcfuse.graph.quotient import circles
 from tcfuse.graph.regions import grow
 
-VISITS = 60_000
+VISITS = 15_000
 """Nodes of candidates that are priced at most; parts that differ share them."""
 
 MOST_CUTS = 24
