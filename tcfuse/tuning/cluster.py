@@ -9,6 +9,7 @@ among its resources, a task for a GPU takes it.  Records are written by the clie
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 import uuid
@@ -21,10 +22,14 @@ from tcfuse.errors import WorkerError
 from tcfuse.tuning import dispatch, remote
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.dispatch import PATIENCE, Lost, Outcomes, Task, to_record
-from tcfuse.tuning.remote import NOBODY, Identity, Make, outcomes_of
+from tcfuse.tuning.remote import Identity, Make, outcomes_of
+from tcfuse.wisdom.devices import device_of
+from tcfuse.wisdom.problem import ANY_DEVICE
 
 if TYPE_CHECKING:
     from distributed import Future  # as Any: half of its functions have types
+
+log = logging.getLogger(__name__)
 
 SECONDS = 15.0  # for an answer of the scheduler
 FIRST_SECONDS = 60.0  # for a worker that is asked who it is, and has to load tcfuse for that
@@ -36,7 +41,7 @@ class ClusterEvaluator:
     """Tries candidates on the workers of a cluster that have the wanted device.
 
     Attributes:
-        device: What the outcomes are of: ``processor()``, or a GPU's name.
+        device: What the outcomes are of, as ``wisdom.devices.device_of`` has it.
 
     Args:
         address: Of the scheduler: ``tcp://host:8786``, or ``tls://...``.
@@ -57,6 +62,7 @@ class ClusterEvaluator:
         except BaseException:
             self._crew.close()
             raise
+        log.log(logging.WARNING if "left out" in str(self) else logging.INFO, "%s", self)
         self._workers = DaskWorkers(self._crew, make)
         self._known = dispatch.Known()
 
@@ -122,9 +128,9 @@ class Crew:
         if not self._seen:
             raise WorkerError(f"the scheduler at {self._address} has no workers")
         there = Counter(identity.device for identity in self._fit())
-        here = wanted or remote.device(self._target)
-        if not wanted and here == NOBODY and there:
-            kinds = [device for device in there if device != NOBODY] or [NOBODY]
+        here = wanted or device_of(self._target)
+        if not wanted and here == ANY_DEVICE and there:
+            kinds = [device for device in there if device != ANY_DEVICE] or [ANY_DEVICE]
             if len(kinds) > 1:
                 raise WorkerError(f"workers have several GPUs, choose one: {_listed(kinds)}")
             here = kinds[0]
@@ -162,7 +168,7 @@ class Crew:
         """One line: how many workers serve the device, and what is the matter with the rest."""
         reasons = Counter(self._refusal(seen) for seen in self._seen.values())
         n_usable = reasons.pop("", 0)
-        parts = [f"{_counted(n_usable)} with {self._wanted}"]
+        parts = [f"{_counted(n_usable)} with {_named(self._wanted)}"]
         parts += [f"{_counted(n)} left out: {why}" for why, n in sorted(reasons.items())]
         return "; ".join(parts)
 
@@ -210,7 +216,7 @@ class Crew:
         if seen.identity.versions != self._versions:
             return "it has another tcfuse or another compiler than this machine"
         if seen.identity.device != self._wanted:
-            return f"it has {seen.identity.device}"
+            return f"it has {_named(seen.identity.device)}"
         return ""
 
 
@@ -286,6 +292,10 @@ def evaluator(
 
 def _counted(n_workers: int) -> str:
     return f"{n_workers} worker" + ("" if n_workers == 1 else "s")
+
+
+def _named(device: str) -> str:
+    return device or "no GPU"
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -53,14 +53,13 @@ class Evaluators:
         Raises:
             WorkerError: They cannot be had.
         """
+        make = PredictedEvaluator if target == "cuda" else LocalEvaluator
         if self.scheduler:
             from tcfuse.tuning.cluster import evaluator
 
-            return evaluator(self.scheduler, LocalEvaluator, target)
-        if target == "cuda":
-            return PredictedEvaluator()
+            return evaluator(self.scheduler, make, target)
         if self.workers > 1:
             from tcfuse.tuning.workers import WorkersEvaluator
 
-            return WorkersEvaluator(self.workers, LocalEvaluator)
-        return LocalEvaluator()
+            return WorkersEvaluator(self.workers, make)
+        return make()

@@ -64,6 +64,16 @@ class PredictedEvaluator:
         """The same again: a model gives the same price every time."""
         return self.evaluate(subject, candidates, Candidate())
 
+    def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
+        """Do not price texts again that others have priced.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be priced.
+        """
+        self._begin(subject)
+        for outcome in outcomes:
+            self._outcomes.setdefault(outcome.source, outcome)
+
     def close(self) -> None:
         """End every process."""
         self._stop()

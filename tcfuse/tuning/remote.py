@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
-from tcfuse.errors import DeviceError, TcfuseError, UnsupportedError, WorkerError
-from tcfuse.processor import processor
+from tcfuse.errors import TcfuseError, UnsupportedError, WorkerError
 from tcfuse.store import tool_digest
 from tcfuse.tuning import cores
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.dispatch import Outcomes, of_record
 from tcfuse.tuning.protocols import Evaluator
+from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.versions import current_versions
 
 
@@ -30,8 +30,6 @@ Make: TypeAlias = Callable[[], Sharing]
 """Makes the evaluator that a worker measures with; a function of a module, or ``partial`` of
 one with arguments that are data, so that it can be pickled."""
 
-NOBODY = "no GPU"
-
 _evaluators: dict[bytes, Sharing] = {}  # at most one, by its maker
 
 
@@ -41,7 +39,7 @@ class Identity:
 
     Attributes:
         host: Name of its machine.
-        device: ``processor()``, or the name of its GPU.
+        device: As ``wisdom.devices.device_of`` has it.
         versions: What must be the same for outcomes to be comparable.
     """
 
@@ -52,19 +50,7 @@ class Identity:
 
 def identity(target: str) -> Identity:
     """This process, as a worker for kernels of that target."""
-    return Identity(platform.node(), device(target), versions(target))
-
-
-def device(target: str) -> str:
-    """What kernels of that target run on here."""
-    if target != "cuda":
-        return processor()
-    from tcfuse.gpu.driver import DriverDevice
-
-    try:
-        return DriverDevice().facts.name
-    except DeviceError:
-        return NOBODY
+    return Identity(platform.node(), device_of(target), versions(target))
 
 
 def versions(target: str) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -165,6 +166,36 @@ def test_nobody_is_there(processes, connect, monkeypatch):
     processes.scheduler.close()
     with pytest.raises(WorkerError, match=f"no scheduler answers at {processes.address}"):
         connect()
+
+
+PAGE = (ROOT / "docs" / "distributed.md").read_text(encoding="utf-8")
+
+
+def test_the_page_names_flags_that_there_are():
+    """Its commands need machines; what they are called with is known here."""
+    blocks = "".join(re.findall(r"^```(?:ba)?sh\n(.*?)^```$", PAGE, re.M | re.S))
+    asked: dict[tuple[str, ...], set[str]] = {}
+    for program, words in re.findall(r"\b(dask \w+|tcfuse tune) (.*)$", blocks, re.M):
+        flags = re.findall(r"--[a-z-]+", words)
+        asked.setdefault(tuple(program.split()), set()).update(flags)
+    assert set(asked) == {("dask", n) for n in ("scheduler", "worker", "ssh")} | {
+        ("tcfuse", "tune")
+    }
+    for command, flags in asked.items():
+        done = subprocess.run(
+            [sys.executable, "-m", *command, "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "COLUMNS": "200", "TERM": "dumb"},
+        )
+        known = set(re.findall(r"--[a-z-]+", done.stdout))
+        assert flags - known == set(), command
+
+
+def test_the_job_of_the_page_is_a_script():
+    (script,) = re.findall(r"^```bash\n(.*?)^```$", PAGE, re.M | re.S)
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
 def test_distributed_is_optional(monkeypatch):
