@@ -39,6 +39,7 @@ log = logging.getLogger(__name__)
 
 LEAST_S = 3.0  # of tuning a kernel; where there is less, the cheapest ones are not tuned
 GENERATIONS = 100
+FIRST = 0.5  # of the time for the runs with default knobs, on a machine that is very busy
 SEEDS = 3  # candidates that wisdom of near sizes gives
 
 Show = Callable[[State], object]
@@ -166,8 +167,9 @@ class Campaign:
 
     def _by_time(self, tasks: Sequence[Task], clock: Clock) -> list[Task]:
         """The kernels by what they take of a call, after a run of each with default knobs."""
+        first = clock.elapsed
         for place, task in enumerate(tasks):
-            if clock.left:
+            if clock.elapsed - first <= FIRST * (clock.seconds - first):
                 self._shown(State(task.subject.name, seconds=self.seconds), place, len(tasks))
                 journal = self.journal(task)
                 lap = Clock(math.inf, journal.used)

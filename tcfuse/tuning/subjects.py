@@ -45,8 +45,8 @@ class Subjects:
 
     Attributes:
         tasks: Each of them once, as often as a call of the model calls it.
-        result: The model as it is optimized without what will be found; ``None`` for files of
-            definitions.
+        result: The model as it is optimized without what will be found; ``None`` where that was
+            not needed to know them.
     """
 
     tasks: tuple[Task, ...]
@@ -71,8 +71,10 @@ def subjects_of_model(
         OptionError: An option is not known, or names what the model does not have.
         ToolchainError: There is no compiler, or it failed.
     """
-    result = optimize(source, progress=progress, **options)
     chosen = resolved(OptimizeOptions.of(**options))
+    if chosen.layout == "portable":  # then it is known which form is kept
+        return Subjects(tasks_of_form(Form.plain(source), chosen, threads, progress))
+    result = optimize(source, progress=progress, **options)
     form = blocked_form(source, chosen, given(source)) if result.report.block else None
     tasks = tasks_of_form(form or Form.plain(source), chosen, threads, progress)
     return Subjects(tasks, result)
