@@ -112,19 +112,36 @@ class MappingOptions:
     )
     accumulators: int = knob(
         4,
-        choices=(1, 2, 4),
+        choices=(1, 2, 4, 8),
         unit="accumulators",
         doc="independent vector accumulators of a reduction",
         needs="reductions",
     )
     block: int = knob(
         0,
-        choices=(0, 1, 2, 4, 6, 8),
+        choices=(0, 1, 2, 3, 4, 6, 8, 12),
         unit="rows",
         doc="iterations that share the vectors of a reduction; 0 chooses, 1 does without",
         legal="0 to 64",
         accepts=lambda rows: 0 <= rows <= 64,
         needs="reductions",
+    )
+    vectors: int = knob(
+        0,
+        choices=(0, 1, 2, 3, 4),
+        unit="vectors",
+        doc="vectors side by side along the lanes of a register block; 0 chooses",
+        legal="0 to 8",
+        accepts=lambda count: 0 <= count <= 8,
+        needs="reductions",
+    )
+    lane_choice: int = knob(
+        0,
+        choices=(0, 1, 2, 3, 4, 5),
+        unit="rank",
+        doc="lanes and rows along the loops predicted to be best (0), next best (1), ...",
+        legal="0 to 63",
+        accepts=lambda rank: 0 <= rank < 64,
     )
     private_depth: int = knob(
         DEEP,

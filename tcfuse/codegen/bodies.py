@@ -18,6 +18,7 @@ MOST_WIDE_WORK = 24  # operations in an inner loop whose lanes may take several 
 MOST_FOURFOLD_WORK = 120  # operations of a body with room for four registers a value
 MOST_DOUBLE_WORK = 240  # and for two
 MANY_REGISTERS = 8  # a value of each lane takes them where one function is all it waits for
+MOST_AROUND_LOOPS = 4  # in a loop around others, whose parts are short where threads share it
 MOST_ALONE_WORK = 60  # operations of such a body
 _QUICK = {"ceil", "copysign", "fabs", "floor", "fmax", "fmin", "roundeven", "trunc"}
 MOST_UNROLLED_WORK = 40  # operations of a body that is still copied for several accumulators
@@ -51,7 +52,7 @@ class Bodies:
             quick = quick and not self._has_lane_rows(loop.body)
             fits = whole.number is not None and quick
             if self.wanted:
-                return self.wanted if fits else 1
+                return min(self.wanted, MOST_AROUND_LOOPS) if fits else 1
             return next((n for n in (4, 2) if fits and self._divides(n, whole)), 1)
         if self.wanted:
             return self.wanted

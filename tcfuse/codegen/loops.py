@@ -224,11 +224,12 @@ class LoopWriter:
         width = self.names.fresh("L")
         widest = widest_bytes(self.bodies.dtypes(loop))
         extent = whole.number if whole.number is not None else 1 << 20
-        groups = GROUPS if len(self.copies) > 1 and loops(loop.body) else 1
+        beside = self.style.vectors or GROUPS  # in a register block
+        groups = beside if len(self.copies) > 1 and loops(loop.body) else 1
         registers = 1 if groups > 1 else self.bodies.registers(loop, whole)
         wanted = f"{widest}, {extent}" + (f", {registers}" if registers > 1 else "")
         if any(inner.block for inner in loops(loop.body)):
-            wanted = f"{widest}, {extent}, {GROUPS}, {self.panel}"
+            wanted = f"{widest}, {extent}, {min(beside, GROUPS)}, {self.panel}"
         lines.add(f"constexpr int {width} = tcf::lanes_for({wanted});")
         lane = LaneLoop(loop.iterator, width, Lines(depth=lines.depth + 1))
         most = PANEL if any(inner.block for inner in loops(loop.body)) else MOST_LANES

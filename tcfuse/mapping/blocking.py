@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from collections.abc import Sequence as Seq
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tcfuse.mapping.access import touches
 from tcfuse.mapping.lanes import LANES
@@ -36,6 +36,23 @@ MOST_WORK = 160  # operations of all statements in a block, which is copied for 
 LATENCY = 4.0  # cycles of a multiply-add, of which two start in each
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many rows a block has.
+
+    Attributes:
+        rows: As many; 0 chooses by the loop's extent, 1 makes no blocks.
+        most: Rows of one sum for which there are registers.
+    """
+
+    rows: int
+    most: int
+
+    def rows_of(self, extent: int | None, most: int) -> int:
+        """Rows of blocks of a loop, of which there may be ``most`` where that is open."""
+        return min(self.rows or best_rows(extent, most), extent or self.rows or most)
+
+
 def block_sizes(mark: str) -> tuple[int, ...]:
     """The sizes in a mark ``block=6+2``; none in another one."""
     if not mark.startswith(BLOCK):
@@ -44,7 +61,12 @@ def block_sizes(mark: str) -> tuple[int, ...]:
 
 
 def block_reductions(
-    scop: Scop, dependences: Dependences, tree: Domain, *, rows: int = 0
+    scop: Scop,
+    dependences: Dependences,
+    tree: Domain,
+    *,
+    rows: int = 0,
+    vectors: int = GROUPS,
 ) -> Domain:
     """``tree`` with a register block around each lanes loop that holds a reduction.
 
@@ -53,11 +75,13 @@ def block_reductions(
         dependences: What was respected.
         tree: With lanes chosen.
         rows: Iterations of a block; 0 chooses by the loop's extent, 1 makes none.
+        vectors: Side by side along the lanes, which all rows of a block have room for.
     """
     names = tuple(s.name for s in scop.statements)
     if rows == 1:
         return tree
-    blocked = replace(tree, child=_blocked(scop, tree.child, names, rows))
+    room = Room(rows, max(ACCUMULATORS // vectors, 1))
+    blocked = replace(tree, child=_blocked(scop, tree.child, names, room))
     return tree if shares_rows(scop, dependences, blocked) else blocked
 
 
@@ -79,29 +103,29 @@ def shares_rows(scop: Scop, dependences: Dependences, tree: Domain) -> bool:
 
 
 def _blocked(
-    scop: Scop, tree: Tree, names: tuple[str, ...], rows: int, outer: tuple[Band, ...] = ()
+    scop: Scop, tree: Tree, names: tuple[str, ...], room: Room, outer: tuple[Band, ...] = ()
 ) -> Tree:
     """``tree``, which lies inside the loops ``outer``, with its blocks."""
     match tree:
         case Sequence(filters):
             parts = (
-                replace(f, child=_blocked(scop, f.child, f.statements, rows, outer))
+                replace(f, child=_blocked(scop, f.child, f.statements, room, outer))
                 for f in filters
             )
             return Sequence(tuple(parts))
         case Mark(name) if block_sizes(name):
             return tree
         case Mark(name, Band() as lane) if name == LANES:
-            return replace(tree, child=_inside_lanes(scop, lane, lane, names, rows))
+            return replace(tree, child=_inside_lanes(scop, lane, lane, names, room))
         case Band(child=Mark(name, Band() as lane)) if name == LANES:
-            made = _with_block(scop, tree, lane, names, rows, outer)
+            made = _with_block(scop, tree, lane, names, room, outer)
             if made is not tree:
                 return made
-            inner = _inside_lanes(scop, lane, lane, names, rows)
+            inner = _inside_lanes(scop, lane, lane, names, room)
             return replace(tree, child=Mark(LANES, inner))
         case Domain() | Filter() | Mark() | Band():
             around = (*outer, tree) if isinstance(tree, Band) else outer
-            return replace(tree, child=_blocked(scop, tree.child, names, rows, around))
+            return replace(tree, child=_blocked(scop, tree.child, names, room, around))
         case Leaf():
             return tree
 
@@ -111,7 +135,7 @@ def _with_block(
     band: Band,
     lane: Band,
     names: tuple[str, ...],
-    rows: int,
+    room: Room,
     outer: tuple[Band, ...],
 ) -> Tree:
     """``band`` over ``lane`` with the member that has the most reuse as a register block."""
@@ -126,19 +150,19 @@ def _with_block(
     assert across is not None
     tiled = any(determines(loops, updates[0], across) for loops in outer)
     extent = None if tiled else fixed_extent(updates[0], across)
-    most = min(ACCUMULATORS // (GROUPS * len(updates)), MOST_ROWS, MOST_WORK // work)
-    size = min(rows or best_rows(extent, most), extent or rows or most)
+    most = min(room.most // len(updates), MOST_ROWS, MOST_WORK // work)
+    size = room.rows_of(extent, most)
     return with_rows(band, chosen, size, extent, Mark(LANES, lane))
 
 
 def _inside_lanes(
-    scop: Scop, tree: Tree, lane: Band, names: tuple[str, ...], rows: int
+    scop: Scop, tree: Tree, lane: Band, names: tuple[str, ...], room: Room
 ) -> Tree:
     """``tree`` with a block in each nest of one update that has a loop to spare."""
     match tree:
         case Sequence(filters):
             parts = (
-                replace(f, child=_inside_lanes(scop, f.child, lane, f.statements, rows))
+                replace(f, child=_inside_lanes(scop, f.child, lane, f.statements, room))
                 for f in filters
             )
             return Sequence(tuple(parts))
@@ -149,14 +173,14 @@ def _inside_lanes(
             chosen = _reused_member(scop, tree, lane, [update]) if update.is_update else None
             if chosen is None:
                 return tree
-            return _split(scop, tree, chosen, update, rows)
+            return _split(scop, tree, chosen, update, room)
         case Domain() | Filter() | Mark() | Band():
-            return replace(tree, child=_inside_lanes(scop, tree.child, lane, names, rows))
+            return replace(tree, child=_inside_lanes(scop, tree.child, lane, names, room))
         case Leaf():
             return tree
 
 
-def _split(scop: Scop, band: Band, chosen: int, update: Statement, rows: int) -> Tree:
+def _split(scop: Scop, band: Band, chosen: int, update: Statement, room: Room) -> Tree:
     """The coincident members of ``band`` with a block of one of them, over the others."""
     free = [k for k in range(band.depth) if band.coincident[k]]
     rest = [k for k in range(band.depth) if not band.coincident[k]]
@@ -168,8 +192,8 @@ def _split(scop: Scop, band: Band, chosen: int, update: Statement, rows: int) ->
     outer = Band(joined([member(band, k) for k in free]), True, (True,) * len(free), child)
     across = iterator_of(band, chosen, update)
     assert across is not None
-    extent, most = fixed_extent(update, across), ACCUMULATORS // GROUPS
-    size = min(rows or best_rows(extent, most), extent or rows or most)
+    extent = fixed_extent(update, across)
+    size = room.rows_of(extent, room.most)
     return with_rows(outer, free.index(chosen), size, extent, child)
 
 

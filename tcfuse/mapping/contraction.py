@@ -52,12 +52,13 @@ class Contraction:
     cycles: float
 
 
-def contractions(scop: Scop, *, packing: bool = True) -> dict[str, Contraction]:
+def contractions(scop: Scop, *, packing: bool = True, rank: int = 0) -> dict[str, Contraction]:
     """The way of each update of ``scop`` that has two operands to share, by its name.
 
     Args:
         scop: The model, before scheduling.
         packing: Whether tensors may be copied first.
+        rank: Which choice is taken, from the one with the fewest cycles on.
     """
     found = {}
     for statement in scop.statements:
@@ -68,7 +69,11 @@ def contractions(scop: Scop, *, packing: bool = True) -> dict[str, Contraction]:
         best = min(choices, key=_cycles, default=None)
         if best is not None and plain is not None and best.cycles > WORTH * plain.cycles:
             best = plain
-        if best is not None and best.cycles < WORTH * _along_the_reduction(statement):
+        if best is not None and best.cycles >= WORTH * _along_the_reduction(statement):
+            best = None
+        if rank and (others := sorted((c for c in choices if c is not best), key=_cycles)):
+            best = others[min(rank, len(others)) - 1]
+        if best is not None:
             found[statement.name] = best
     return found
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, best_rows, shares_rows, with_rows
+from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, Room, shares_rows, with_rows
 from tcfuse.mapping.lanes import LANES
 from tcfuse.mapping.packing import Nest
 from tcfuse.options import DEEP
@@ -40,6 +40,7 @@ def place_contractions(
     nests: Sequence[Nest],
     *,
     rows: int = 0,
+    vectors: int = GROUPS,
     depth: int = DEEP,
     inside: bool = False,
 ) -> Domain:
@@ -53,19 +54,22 @@ def place_contractions(
         tree: Scheduled, with nothing chosen yet.
         nests: What was decided.
         rows: Iterations of a register block; 0 chooses by the loop's extent, 1 makes none.
+        vectors: Side by side along the lanes, which all rows of a block have room for.
         depth: Loops that may be around a copy.
         inside: Whether nests may lie inside loops that they share (``mapping.chains``).
     """
     place = _placed_inside if inside else _placed
     for nest in nests:
-        placed = replace(tree, child=place(scop, tree.child, nest, rows, depth))
+        room = Room(rows, max(ACCUMULATORS // vectors, 1))
+        placed = replace(tree, child=place(scop, tree.child, nest, room, depth))
         if shares_rows(scop, dependences, placed):
-            placed = replace(tree, child=place(scop, tree.child, nest, 1, depth))
+            alone = Room(1, 1)
+            placed = replace(tree, child=place(scop, tree.child, nest, alone, depth))
         tree = placed
     return tree
 
 
-def _placed_inside(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> Tree:
+def _placed_inside(scop: Scop, top: Tree, nest: Nest, room: Room, depth: int) -> Tree:
     """``top`` with one nest in it, which may lie inside loops of several."""
     match top:
         case SequenceNode(filters):
@@ -73,15 +77,15 @@ def _placed_inside(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> 
             if home is None:
                 return top
             if set(nest.copies) <= set(home.statements) and _is_shared(home.child, nest):
-                child = _placed_inside(scop, home.child, nest, rows, depth)
+                child = _placed_inside(scop, home.child, nest, room, depth)
                 return SequenceNode(
                     tuple(replace(f, child=child) if f is home else f for f in filters)
                 )
-            return _placed(scop, top, nest, rows, depth)
+            return _placed(scop, top, nest, room, depth)
         case Band() if _is_shared(top, nest):
-            return replace(top, child=_placed_inside(scop, top.child, nest, rows, depth))
+            return replace(top, child=_placed_inside(scop, top.child, nest, room, depth))
         case _:
-            return _placed(scop, top, nest, rows, depth)
+            return _placed(scop, top, nest, room, depth)
 
 
 def _is_shared(tree: Tree, nest: Nest) -> bool:
@@ -98,7 +102,7 @@ def _is_shared(tree: Tree, nest: Nest) -> bool:
     )
 
 
-def _placed(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> Tree:
+def _placed(scop: Scop, top: Tree, nest: Nest, room: Room, depth: int) -> Tree:
     """The outermost tree with one nest in it."""
     everything = Filter(tuple(s.name for s in scop.statements), top)
     filters = top.filters if isinstance(top, SequenceNode) else (everything,)
@@ -106,7 +110,7 @@ def _placed(scop: Scop, top: Tree, nest: Nest, rows: int, depth: int) -> Tree:
     copies = [f for f in filters if f.statements and set(f.statements) <= set(nest.copies)]
     if not isinstance(home.child, Band) or len(copies) != len(nest.copies):
         return top
-    made = _Placement(scop, nest, home.statements, home.child, rows, depth).tree()
+    made = _Placement(scop, nest, home.statements, home.child, room, depth).tree()
     if made is None:
         return top
     names = (*nest.copies, *home.statements)
@@ -122,7 +126,7 @@ class _Placement:
     nest: Nest
     statements: tuple[str, ...]
     band: Band
-    rows: int
+    room: Room
     depth: int
 
     def tree(self) -> Tree | None:
@@ -185,9 +189,8 @@ class _Placement:
         band = Band(schedule, True, (True,) * len(free), child)
         update = self.scop.statement(self.nest.update)
         follows = [iterator_of(band, k, update) for k in range(band.depth)]
-        if self.nest.rows not in follows or self.rows == 1:
+        if self.nest.rows not in follows or self.room.rows == 1:
             return band
         extent = fixed_extent(update, self.nest.rows)
-        most = ACCUMULATORS // GROUPS
-        size = min(self.rows or best_rows(extent, most), extent or self.rows or most)
+        size = self.room.rows_of(extent, self.room.most)
         return with_rows(band, follows.index(self.nest.rows), size, extent, child)

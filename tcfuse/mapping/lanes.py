@@ -47,9 +47,16 @@ class _Choice:
 
 class _Mapper:
     def __init__(
-        self, scop: Scop, dependences: Dependences, *, reassociate: bool, vectors: bool
+        self,
+        scop: Scop,
+        dependences: Dependences,
+        *,
+        reassociate: bool,
+        vectors: bool,
+        rank: int,
     ) -> None:
         self.scop = scop
+        self.rank = rank
         self.vectors = vectors
         self.ordered = dependences.ordered if reassociate else dependences.all
         self.rows: dict[tuple[int, str, int], str | None] = {}
@@ -78,7 +85,8 @@ class _Mapper:
                 for position in range(tree.depth):
                     if self._legal(tree, position, statements, outer):
                         choices.append(self._across(tree, position, statements, outer))
-                return min(choices, key=lambda c: c.cost)
+                choices.sort(key=lambda c: c.cost)
+                return choices[0 if outer else min(self.rank, len(choices) - 1)]
             case Domain() | Filter():
                 raise AssertionError(f"{type(tree).__name__} inside a schedule")
 
@@ -196,6 +204,7 @@ def choose_lanes(
     *,
     reassociate: bool = True,
     vectors: bool = True,
+    rank: int = 0,
 ) -> Domain:
     """``tree`` with a ``lanes`` mark above each loop that becomes vector lanes.
 
@@ -205,8 +214,9 @@ def choose_lanes(
         tree: Its schedule.
         reassociate: Whether lanes may keep partial results of a reduction.
         vectors: Whether lanes are those of a vector, which folds and turns them, not threads.
+        rank: Which choice for the outermost loops is taken, from the cheapest one on.
     """
-    mapper = _Mapper(scop, dependences, reassociate=reassociate, vectors=vectors)
+    mapper = _Mapper(scop, dependences, reassociate=reassociate, vectors=vectors, rank=rank)
     names = tuple(s.name for s in scop.statements)
     return replace(tree, child=mapper.best(tree.child, names, ()).tree)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tcfuse.mapping.accumulators import with_accumulators, with_registers
-from tcfuse.mapping.blocking import block_reductions
+from tcfuse.mapping.blocking import GROUPS, block_reductions
 from tcfuse.mapping.chains import chained
 from tcfuse.mapping.contraction import contractions
 from tcfuse.mapping.contraction_nest import place_contractions
@@ -111,7 +111,8 @@ def _packed(
     if not candidates:
         return checked, ()
     scop = extract_scop(checked, facts)
-    return with_copies(checked, contractions(scop, packing=options.shared_depth > 0))
+    packing, rank = options.shared_depth > 0, options.lane_choice
+    return with_copies(checked, contractions(scop, packing=packing, rank=rank))
 
 
 def _mapped(
@@ -124,17 +125,20 @@ def _mapped(
     inside: bool,
 ) -> Domain:
     """The scheduled ``tree`` with its loops given to lanes, registers and threads."""
-    tree = order_members(scop, tree)
+    tree, vectors = order_members(scop, tree), options.vectors or GROUPS
     tree = place_contractions(
         scop,
         dependences,
         tree,
         contracted,
         rows=options.block,
+        vectors=vectors,
         depth=options.shared_depth,
         inside=inside,
     )
-    tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate)
-    tree = block_reductions(scop, dependences, tree, rows=options.block)
+    tree = choose_lanes(
+        scop, dependences, tree, reassociate=options.reassociate, rank=options.lane_choice
+    )
+    tree = block_reductions(scop, dependences, tree, rows=options.block, vectors=vectors)
     tree = mark_parallel(tile_transposes(scop, tree))
     return finish_loops(scop, tree, options)

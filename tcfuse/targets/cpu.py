@@ -97,7 +97,11 @@ def _source(
     tensors = with_streams(tensors, scop, options.streaming)
     arena = arrange(scop.checked, buffers, tensors)
     style = Style(
-        options.accumulators, options.registers, options.streaming, options.reassociate
+        options.accumulators,
+        options.registers,
+        options.streaming,
+        options.vectors,
+        options.reassociate,
     )
     writer = NestWriter(scop, tensors, style)
     phases, functions = [], []

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tcfuse.options import MappingOptions
+from tests.poly.definitions import COLUMN_SUM
 from tests.targets.kernels import functions_of, kernel_of
 
 
@@ -41,3 +43,10 @@ def test_work_that_all_lanes_share_takes_no_registers() -> None:
       Y(i, j) +=! X({index}, j) where i in 0:128, j in 0:64, k in 0:50
     }}"""
     assert "lanes_for(4, 64, 4)" in functions_of(kernel_of(text).source)
+
+
+def test_registers_asked_for_fit_the_parts_of_a_loop_around_others() -> None:
+    """Parts are 64 lanes long, which eight registers of 16 would not divide."""
+    text = COLUMN_SUM.replace("n0", "24").replace("n1", "512")
+    source = kernel_of(text, MappingOptions(registers=8)).source
+    assert "lanes_for(4, 512, 4)" in functions_of(source)

@@ -147,4 +147,8 @@ SEEDS = (
     Seed("kronecker", MappingOptions(tile=(32, 2), fusion="max", inner_fusion="preserve")),
     Seed("turned", MappingOptions(positive=False)),
     Seed("turned", MappingOptions(positive=False, tile=(3, 5), inner_positive=False)),
+    # lanes and rows along other loops, and more vectors side by side than a register block has
+    Seed("gconv", MappingOptions(lane_choice=2, vectors=4, fusion="max")),
+    Seed("product", MappingOptions(vectors=3, block=4)),
+    Seed("two_groups", MappingOptions(lane_choice=1, vectors=4)),
 )

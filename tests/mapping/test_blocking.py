@@ -2,7 +2,7 @@
 
 import pytest
 
-from tcfuse.mapping.blocking import best_rows, block_reductions, block_sizes
+from tcfuse.mapping.blocking import GROUPS, best_rows, block_reductions, block_sizes
 from tcfuse.mapping.lanes import LANES, choose_lanes
 from tcfuse.mapping.order import order_members
 from tcfuse.poly.scheduling import compute_schedule
@@ -26,10 +26,11 @@ def f(float(M, K) A, float(K, 32) B) -> (float(M, 32) C) {
 """
 
 
-def blocked(text: str, rows: int = 0) -> Domain:
+def blocked(text: str, rows: int = 0, vectors: int = GROUPS) -> Domain:
     scop, dependences = model(checked_of(text))
     tree = order_members(scop, compute_schedule(scop, dependences).tree)
-    return block_reductions(scop, dependences, choose_lanes(scop, dependences, tree), rows=rows)
+    lanes = choose_lanes(scop, dependences, tree)
+    return block_reductions(scop, dependences, lanes, rows=rows, vectors=vectors)
 
 
 def marks(tree: Domain) -> list[str]:
@@ -58,6 +59,14 @@ def test_blocks_fit_the_number_of_rows(extent: int, name: str | None):
 
 def test_the_number_of_rows_can_be_asked_for():
     assert marks(blocked(PRODUCT, rows=4)) == ["block=4+2+1", LANES]
+
+
+@pytest.mark.parametrize(
+    ("vectors", "name"),
+    [(1, "block=6+2+1"), (2, "block=6+2+1"), (3, "block=4+2+1"), (4, "block=3+2+1")],
+)
+def test_more_vectors_leave_registers_for_fewer_rows(vectors: int, name: str):
+    assert marks(blocked(PRODUCT, vectors=vectors)) == [name, LANES]
     assert marks(blocked(PRODUCT, rows=1)) == [LANES]
 
 

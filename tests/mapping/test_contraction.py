@@ -53,6 +53,17 @@ def test_the_loops_with_the_fewest_cycles_are_chosen(text, sizes, expected):
     assert chosen(text, **sizes) == expected
 
 
+def test_other_ways_follow_by_rank():
+    """Each is another one, the last stands for all beyond, and cycles never fall."""
+    scop, _ = model(checked_of(CONVOLUTION.format(C=16, F=16, H=14)))
+    (update,) = contractions(scop)
+    ways = [contractions(scop, rank=rank)[update] for rank in range(64)]
+    last = ways.index(ways[-1])
+    assert len(set(ways[: last + 1])) == last + 1 > 3
+    assert ways[last:] == [ways[-1]] * (64 - last)
+    assert [w.cycles for w in ways[1:]] == sorted(w.cycles for w in ways[1:])
+
+
 @pytest.mark.parametrize(
     "text",
     [

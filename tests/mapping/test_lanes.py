@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from tcfuse.mapping.accumulators import with_accumulators
+from tcfuse.mapping.lanes import choose_lanes, mark_parallel
+from tcfuse.mapping.order import order_members
 from tcfuse.poly.proof import prove
+from tcfuse.poly.scheduling import compute_schedule
 from tcfuse.poly.tree import Mark, Sequence, Tree
 from tests.mapping.mapped import lanes, mapped, parallel
 from tests.poly.definitions import (
@@ -17,6 +21,8 @@ from tests.poly.definitions import (
     ROW_SUM,
     SOFTMAX,
     SOFTMAX_OUTER,
+    checked_of,
+    model,
 )
 
 OUTER = dict.fromkeys(("S0_init", "S0", "S1", "S2_init", "S2", "S3"), "k")
@@ -41,6 +47,19 @@ OUTER = dict.fromkeys(("S0_init", "S0", "S1", "S2_init", "S2", "S3"), "k")
 def test_lanes_run_along(text: str, expected: dict[str, str]) -> None:
     _, _, tree = mapped(text)
     assert lanes(tree) == expected
+
+
+@pytest.mark.parametrize("text", [SOFTMAX, SOFTMAX_OUTER, LAYER_NORM, ROPE, COLUMN_SUM])
+def test_other_loops_by_rank_are_as_legal(text: str) -> None:
+    """The second best are others; a rank that no loop has is that of the last."""
+    scop, dependences = model(with_accumulators(checked_of(text)))
+    tree = order_members(scop, compute_schedule(scop, dependences).tree)
+    found = [choose_lanes(scop, dependences, tree, rank=rank) for rank in (0, 1, 63, 64)]
+    assert lanes(found[0]) != lanes(found[1])
+    assert lanes(found[2]) == lanes(found[3])
+    for mapped_tree in found:
+        done = mark_parallel(mapped_tree)
+        prove(scop, dependences, done)
 
 
 @pytest.mark.parametrize(
