@@ -98,6 +98,7 @@ def tried(evaluator, *unroll):
     return list(evaluator.evaluate(SUBJECT, candidates(*unroll), Candidate()))
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
 def test_workers_share_the_candidates_and_one_that_dies_is_made_up_for(processes, connect):
     first, second = processes.worker(), processes.worker()
     evaluator = connect(0.2, n_workers=2)
