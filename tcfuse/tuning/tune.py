@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from tcfuse.cuda_options import CudaOptions
@@ -19,6 +19,7 @@ from tcfuse.options import MappingOptions
 from tcfuse.tuning.budget import Clock
 from tcfuse.tuning.candidate import Candidate, Outcome
 from tcfuse.tuning.journal import Journal, Trial, text_of
+from tcfuse.tuning.plainest import plainest
 from tcfuse.tuning.protocols import Evaluator, Sampler
 from tcfuse.tuning.tuned import (
     BUDGET,
@@ -79,6 +80,8 @@ def tune_subject(
         ended = INTERRUPTED
     winner, outcome = loop.confirmed()
     if ended != INTERRUPTED:
+        with suppress(KeyboardInterrupt):  # what was found is there already
+            winner = plainest(winner, loop.source(winner), loop.sources)
         journal.end(ended)
     entry = Entry(
         task.problem,
@@ -142,6 +145,19 @@ class _Loop:
         found = dict(self.evaluator.confirm(self.task.subject, rivals))
         winner = max(found, key=lambda c: found[c].fitness, default=default)
         return (winner, found[winner]) if _wins(found.get(winner)) else (default, usual)
+
+    def source(self, candidate: Candidate) -> str:
+        """The digest of a candidate's kernel; empty where it has none."""
+        known = self.journal.known(candidate)
+        return known.source if known is not None else ""
+
+    def sources(self, candidates: Sequence[Candidate]) -> list[str]:
+        """The same of several, which are tried where they were not."""
+        fresh = [c for c in candidates if self.journal.known(c) is None]
+        with closing(self._evaluated(fresh)) as outcomes:
+            for _ in outcomes:
+                self._show()
+        return [self.source(candidate) for candidate in candidates]
 
     def result(
         self, entry: Entry | None, ended: str, detail: str = "", spread: float = 0.0
