@@ -188,9 +188,11 @@ def _prepared(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, *, write: bool) -> None:
+    connection.execute("BEGIN")  # all of one moment: another process may be making the file
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (schema,) = connection.execute("PRAGMA user_version").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("COMMIT")
     if tables and application != APPLICATION:
         raise sqlite3.DatabaseError("it is a database of something else")
     if tables and schema > SCHEMA:

@@ -52,7 +52,7 @@ def test_children_replace_all_but_the_elites():
     sampler = genetic()
     first = [SPACE.encode(c) for c in tell(sampler, hilly)]
     second = [SPACE.encode(c) for c in tell(sampler, hilly)]
-    best = sorted((*first, *second), key=lambda g: -hilly(SPACE.decode(g)))[:3]
+    best = sorted((*first, *second), key=lambda g: (-hilly(SPACE.decode(g)), g))[:3]
     assert set(sampler.parents()) == {*best, *second}
 
 

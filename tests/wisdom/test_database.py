@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tcfuse.wisdom import database as module
+from tcfuse.wisdom import shared_file
 from tcfuse.wisdom.database import Database
 from tests.wisdom.entries import VERSIONS, entry, problem
 
@@ -155,6 +157,31 @@ def test_processes_that_write_at_the_same_time(tmp_path: Path) -> None:
     with Database(path) as database:
         assert all(len(database.trials(str(who))) == 40 for who in range(4))
         assert len(database.entries()) == 4 * 40
+
+
+def test_a_file_that_another_process_makes_meanwhile_is_no_damaged_one(tmp_path: Path) -> None:
+    """It was empty at the first question and wisdom at the last one."""
+    path = tmp_path / "wisdom.sqlite"
+
+    class Slow(sqlite3.Connection):
+        """Somebody else makes the file between its first two questions."""
+
+        def execute(self, text: str, *values: object) -> sqlite3.Cursor:
+            if "user_version" in text and not path.with_name("made").exists():
+                path.with_name("made").touch()
+                other = sqlite3.connect(path, 0.0, isolation_level=None)
+                with contextlib.suppress(sqlite3.OperationalError):  # it has to wait
+                    shared_file._prepare(other, write=True)
+                other.close()
+            return super().execute(text, *values)
+
+    connection = sqlite3.connect(path, 0.0, isolation_level=None, factory=Slow)
+    with contextlib.suppress(sqlite3.OperationalError):
+        shared_file._prepare(connection, write=True)
+    connection.close()
+    with Database(path) as database:
+        assert database.record_trial("run", "candidate", "outcome")
+        assert database.problems == []
 
 
 class TestFilesThatAreNoWisdom:
