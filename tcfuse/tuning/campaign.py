@@ -195,6 +195,7 @@ class Campaign:
             current_versions(task.subject.target),
             lambda state: self._shown(state, place, count),
             self.search.note,
+            self.search.forced,
         )
         self._record(tuned)
         return tuned

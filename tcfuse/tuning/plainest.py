@@ -6,33 +6,40 @@ something was found which was not, and at other sizes they may matter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.options import MappingOptions
 from tcfuse.tuning.candidate import Candidate
+from tcfuse.tuning.space import CUDA
 from tcfuse.tuning.tuned import differences
 
 Knob = tuple[str, str]
 """Whose it is, ``mapping`` or ``cuda``, and its name."""
 
+_NAMED = {"mapping": "", "cuda": CUDA}
+
 SourcesOf = Callable[[Sequence[Candidate]], Iterable[str]]
 """Digests of candidates' kernels; an empty one for what has none."""
 
 
-def plainest(candidate: Candidate, source: str, sources_of: SourcesOf) -> Candidate:
+def plainest(
+    candidate: Candidate, source: str, sources_of: SourcesOf, forced: Collection[str] = ()
+) -> Candidate:
     """A candidate with the same kernel that differs from the defaults in fewer knobs.
 
     Args:
         candidate: What was found.
         source: The digest of its kernel; empty where nobody knows it.
         sources_of: Asked twice at most, and then once a knob.
+        forced: Knobs that stay; those of GPUs begin with ``cuda_``.
     """
     if not source:
         return candidate
     knobs = [(kind, name) for kind, own in differences(candidate).items() for name in own]
+    knobs = [(kind, name) for kind, name in knobs if _NAMED[kind] + name not in forced]
     alone = [default_in(candidate, knob) for knob in knobs]
     found = zip(knobs, sources_of(alone) if alone else (), strict=True)
     idle = [knob for knob, made in found if made == source]

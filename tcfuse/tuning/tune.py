@@ -9,9 +9,10 @@ does not win by more than noise is not kept.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
@@ -37,7 +38,8 @@ from tcfuse.wisdom.problem import Entry
 log = logging.getLogger(__name__)
 
 CONFIRMED = 3  # candidates that are measured once more
-RESERVE = 0.15  # of the time for that, at most
+REFINED = 3  # times that the best is tried without each of its knobs, while it gets better
+RESERVE = 0.15  # of the time for each of both, at most
 RESERVE_S = 5.0
 NOISE = 0.01  # a gain of less is none, however often it is measured
 
@@ -53,6 +55,7 @@ def tune_subject(
     versions: Mapping[str, str],
     show: Show = lambda state: None,
     note: str = "",
+    forced: Collection[str] = (),
 ) -> Tuned:
     """Search, confirm; the entry is not recorded yet.
 
@@ -65,8 +68,9 @@ def tune_subject(
         versions: Of an entry.
         show: Called with every outcome.
         note: Of an entry: where it comes from.
+        forced: Knobs that somebody chose, as a space names them; they stay.
     """
-    loop = _Loop(task, evaluator, journal, clock, show)
+    loop = _Loop(task, evaluator, journal, clock, show, forced)
     try:
         first = measured(task, loop.default, evaluator, journal, clock)
     except KeyboardInterrupt:
@@ -76,12 +80,13 @@ def tune_subject(
         return loop.result(None, FAILED, f"with default knobs: {first.status}: {first.detail}")
     try:
         ended = loop.search(sampler)
+        loop.refine()
     except KeyboardInterrupt:
         ended = INTERRUPTED
     winner, outcome = loop.confirmed()
     if ended != INTERRUPTED:
         with suppress(KeyboardInterrupt):  # what was found is there already
-            winner = plainest(winner, loop.source(winner), loop.sources)
+            winner = loop.plainest(winner)
         journal.end(ended)
     entry = Entry(
         task.problem,
@@ -104,6 +109,7 @@ class _Loop:
     journal: Journal
     clock: Clock
     show: Show
+    forced: Collection[str] = ()
     generations: list[Generation] = field(default_factory=list)
 
     @property
@@ -113,7 +119,7 @@ class _Loop:
     def search(self, sampler: Sampler) -> str:
         """Generation by generation, until there is a reason to stop: that reason."""
         while not sampler.converged:
-            if self._late():
+            if self._late(2):
                 return BUDGET
             if not (asked := list(sampler.ask())):
                 break
@@ -122,14 +128,14 @@ class _Loop:
             with closing(self._evaluated(fresh)) as outcomes:
                 for _ in outcomes:
                     self._show()
-                    if self._late():
+                    if self._late(2):
                         break
             told = [(c, known) for c in asked if (known := self.journal.known(c)) is not None]
             sampler.tell(told)
             came = [outcome for _, outcome in told]
             self.generations.append(Generation.of(len(self.generations) + 1, came))
             self._show()
-        return BUDGET if self._late() else CONVERGED
+        return BUDGET if self._late(2) else CONVERGED
 
     def confirmed(self) -> tuple[Candidate, Outcome]:
         """The fastest of the best few when they run beside the default for longer.
@@ -146,17 +152,35 @@ class _Loop:
         winner = max(found, key=lambda c: found[c].fitness, default=default)
         return (winner, found[winner]) if _wins(found.get(winner)) else (default, usual)
 
+    def refine(self) -> None:
+        """Try the best without each of its knobs: some do nothing, and some harm."""
+        seen: set[Candidate] = set()
+        for _ in range(REFINED):
+            best = next(iter(self._best(self.default)), self.default)
+            if best in seen:
+                return
+            seen.add(best)
+            self.plainest(best, reserves=1)
+
+    def plainest(self, candidate: Candidate, *, reserves: int = 0) -> Candidate:
+        """The same kernel with fewer knobs, if it can be had in the time."""
+        ask = partial(self.sources, reserves=reserves)
+        return plainest(candidate, self.source(candidate), ask, self.forced)
+
     def source(self, candidate: Candidate) -> str:
         """The digest of a candidate's kernel; empty where it has none."""
         known = self.journal.known(candidate)
         return known.source if known is not None else ""
 
-    def sources(self, candidates: Sequence[Candidate]) -> list[str]:
-        """The same of several, which are tried where they were not."""
+    def sources(self, candidates: Sequence[Candidate], *, reserves: int) -> list[str]:
+        """The same of several, which are tried where they were not, while there is time."""
         fresh = [c for c in candidates if self.journal.known(c) is None]
-        with closing(self._evaluated(fresh)) as outcomes:
-            for _ in outcomes:
-                self._show()
+        if fresh and not self._late(reserves):
+            with closing(self._evaluated(fresh)) as outcomes:
+                for _ in outcomes:
+                    self._show()
+                    if self._late(reserves):
+                        break
         return [self.source(candidate) for candidate in candidates]
 
     def result(
@@ -174,9 +198,10 @@ class _Loop:
             detail,
         )
 
-    def _late(self) -> bool:
-        """Whether only the time for confirming is left."""
-        return self.clock.left <= min(RESERVE * self.clock.seconds, RESERVE_S)
+    def _late(self, reserves: int) -> bool:
+        """Whether only the time for what comes later is left."""
+        one = min(RESERVE * self.clock.seconds, RESERVE_S)
+        return self.clock.left <= reserves * one
 
     def _evaluated(self, candidates: Sequence[Candidate]) -> Generator[Outcome]:
         """Measure candidates; each outcome is in the journal when it comes."""

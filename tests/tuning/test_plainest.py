@@ -57,3 +57,9 @@ def test_knobs_of_gpus_go_too():
 def test_a_candidate_whose_kernel_nobody_knows_stays():
     found = Candidate(MappingOptions(block=2))
     assert plainest(found, "", lambda some: ["" for _ in some]) == found
+
+
+def test_what_somebody_chose_stays():
+    found = Candidate(MappingOptions(block=2, hoisting=False), CudaOptions(team=32))
+    kept = plainest(found, text(found), sources, {"block", "cuda_team"})
+    assert kept == Candidate(MappingOptions(block=2), CudaOptions(team=32))
