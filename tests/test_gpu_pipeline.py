@@ -138,7 +138,9 @@ def test_a_kernel_for_gpus_that_is_wrong_in_the_emulator_goes(monkeypatch: pytes
         return replace(kernel, source=damaged, key=f"damaged {kernel.key}")
 
     monkeypatch.setattr("tcfuse.kernels.compile_cuda_cached", damage)
-    monkeypatch.setattr("tcfuse.compiling.remembered", lambda _s, _k, _g, compile_: compile_())
+    monkeypatch.setattr(
+        "tcfuse.compiling.remembered", lambda _s, _k, _g, compile_, _ask: compile_()
+    )
     original = model()
     for target, kept in (("cpu,cuda", [("cpu",)]), ("cuda", [])):
         result = optimize(original, gate=False, emulate=True, target=target, **ARCH)
