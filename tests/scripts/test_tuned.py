@@ -58,8 +58,8 @@ def test_there_is_a_script_for_each_model():
         ]
 
 
-def test_every_result_is_of_a_script():
-    assert {path.stem for path in FILES} <= MODELS
+def test_there_is_a_result_of_each_script():
+    assert {path.stem for path in FILES} == MODELS
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
