@@ -135,9 +135,11 @@ def test_tuning_twice_returns_at_once(model: Path, tcfuse: Tcfuse, fast: type[Fa
     status, out, _ = tcfuse("tune", model, *SMALL, "--no-gate")
     assert status == 0
     assert "(known before)" in out
-    assert [len(made.asked) for made in fast.made] == [8, 0]
+    first, second = fast.made
+    assert len(first.asked) > 8  # two generations, and the best without each of its knobs
+    assert second.asked == []
     tcfuse("tune", model, *SMALL, "--no-gate", "--again")
-    assert len(fast.made[-1].asked) == 8
+    assert len(fast.made[-1].asked) >= 8
 
 
 def test_a_file_of_wisdom_counts_as_tuned(model: Path, tcfuse: Tcfuse, fast: type[Fast]):
@@ -168,7 +170,10 @@ def test_an_interrupt_keeps_the_best(
     monkeypatch.setattr("tcfuse.tuning.run.Evaluators", Fast)
     status, _, _ = tcfuse("tune", model, *SMALL, "--no-gate")
     assert status == 0
-    assert len(fast.made[-1].asked) == 2
+    before, after = fast.made[-2:]
+    assert len(before.asked) == 6
+    assert len(after.asked) >= 2
+    assert not set(before.asked) & set(after.asked)  # nothing is measured twice
 
 
 def test_kernels_are_chosen_by_name_or_number(model: Path, tcfuse: Tcfuse, fast: type[Fast]):

