@@ -17,7 +17,7 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, Any
 
@@ -105,24 +105,13 @@ class Worker:
     def stop(self) -> None:
         """End the process, whatever it is doing."""
         if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            for stream in (self._process.stdin, self._process.stdout):
-                if stream is not None:
-                    with contextlib.suppress(OSError):
-                        stream.close()
+            end(self._process)
             self._process = None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.stop()
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", "from tcfuse.isolation import serve; serve()"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,  # isl prints what its exceptions say again
-                start_new_session=True,  # Ctrl-C is for the parent, which ends this process
-            )
+            self._process = begin("from tcfuse.isolation import serve; serve()")
         return self._process
 
 
@@ -130,18 +119,52 @@ WORKER = Worker()
 atexit.register(WORKER.stop)
 
 
-def send(stream: IO[bytes], message: object, deadline: float | None = None) -> None:
+def begin(
+    statement: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """A Python of its own that runs one statement, between two pipes.
+
+    What it says on standard error, such as isl's repetition of its exceptions, is dropped.
+    """
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", statement],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,  # Ctrl-C is for the parent, which ends this process
+        env=environment,
+    )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, whatever it is doing."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(OSError):
+                stream.close()
+
+
+def send(
+    stream: IO[bytes],
+    message: object,
+    deadline: float | None = None,
+    *,
+    encode: Callable[[Any], bytes] = pickle.dumps,
+) -> None:
     """Write a message that ``receive`` reads.
 
     Args:
         stream: A pipe.
-        message: What is pickled.
+        message: What is sent.
         deadline: When to give up, by ``time.monotonic``; without one this waits for a reader.
+        encode: Makes bytes of it.
 
     Raises:
         TimeoutError: Nobody has read what the pipe does not hold.
     """
-    data = pickle.dumps(message)
+    data = encode(message)
     data = LENGTH.pack(len(data)) + data
     if deadline is None:
         stream.write(data)
@@ -156,10 +179,17 @@ def send(stream: IO[bytes], message: object, deadline: float | None = None) -> N
             data = data[os.write(stream.fileno(), data[: select.PIPE_BUF]) :]
 
 
-def receive(stream: IO[bytes], deadline: float) -> Any:
-    """The next message; ``TimeoutError`` when it does not come by ``deadline``."""
+def receive(
+    stream: IO[bytes], deadline: float, *, decode: Callable[[bytes], Any] = pickle.loads
+) -> Any:
+    """The next message; from a process that runs what nobody has checked, no pickled one.
+
+    Raises:
+        TimeoutError: It does not come by ``deadline``.
+        EOFError: The other side has ended.
+    """
     head = _read(stream, LENGTH.size, deadline)
-    return pickle.loads(_read(stream, LENGTH.unpack(head)[0], deadline))
+    return decode(_read(stream, LENGTH.unpack(head)[0], deadline))
 
 
 def _read(stream: IO[bytes], count: int, deadline: float) -> bytes:

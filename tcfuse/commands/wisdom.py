@@ -14,7 +14,7 @@ from tcfuse.wisdom.bounds import default_path
 from tcfuse.wisdom.database import Database
 from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.exchange import Collection
-from tcfuse.wisdom.problem import ANY_DEVICE, Entry
+from tcfuse.wisdom.problem import ANY_DEVICE, UNKNOWN, Entry
 from tcfuse.wisdom.shown import knobs_line, operators_of
 from tcfuse.wisdom.verdict import keep as keep_verdicts
 from tcfuse.wisdom.verdict import measured
@@ -156,7 +156,7 @@ def _row(entry: Entry, name: str, recorded: float | None) -> tuple[str, ...]:
     notes += [entry.note] if entry.note else []
     return (
         name,
-        "x".join(map(str, problem.sizes)),
+        "x".join("?" if size == UNKNOWN else str(size) for size in problem.sizes),
         ", ".join(filter(None, where)),
         f"{entry.speedup:.2f}",
         f"{entry.micros:.1f}",

@@ -73,10 +73,11 @@ def _mapped(checked: CheckedDef, facts: Sequence[str], options: MappingOptions) 
     tree = choose_lanes(scop, dependences, tree, reassociate=options.reassociate, vectors=False)
     tree = spread_loops(scop, dependences, mark_parallel(tree), reassociate=options.reassociate)
     tree = finish_loops(scop, tree, options)
-    buffers = place_temporaries(scop, dependences, tree)
+    depth = options.private_depth
+    buffers = place_temporaries(scop, dependences, tree, depth)
     large = {name for name, buffer in buffers.items() if _is_too_large(buffer, checked)}
     if large:
-        buffers = place_temporaries(scop, dependences, tree, whole=large)
+        buffers = place_temporaries(scop, dependences, tree, depth, large)
     return Plan(checked, scop, dependences, scheduled, tree, buffers)
 
 

@@ -99,7 +99,7 @@ def _planned(checked: CheckedDef, facts: Sequence[str], options: MappingOptions)
         )
     tree = scheduled.tree if chain is None else chain
     tree = _mapped(scop, dependences, tree, contracted, options, inside=chain is not None)
-    buffers = place_temporaries(scop, dependences, tree)
+    buffers = place_temporaries(scop, dependences, tree, options.private_depth)
     return Plan(checked, scop, dependences, scheduled, tree, buffers, chain is not None)
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir, current
-from tcfuse.isolation import Worker
+from tcfuse.isolation import SECONDS, Worker
 from tcfuse.options import MappingOptions
 from tcfuse.ort.direct import machine_level
 from tcfuse.ort.library import DIRECT, kernel_unit, shell_units
@@ -25,7 +25,7 @@ from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tuning.candidate import Candidate, Subject
 from tcfuse.tuning.messages import Contender
 
-ISL_S = 10  # of processor time
+ISL_S = 10  # of processor time, for what is no default
 CXX_S = 30  # of processor time
 CXX_KIB = 8 << 20  # of address space
 NAME = "candidate"
@@ -58,7 +58,9 @@ class Compiling:
         Raises:
             UnsupportedError: The target cannot do this, or not within the time and memory.
         """
-        worker = self._workers.setdefault(threading.get_ident(), Worker(self.seconds))
+        worker = self._workers.setdefault(threading.get_ident(), Worker())
+        usual = _is_default(subject, candidate)  # which everything else is held against
+        worker.seconds = SECONDS if usual else self.seconds
         texts = worker.compile(
             subject.definition,
             subject.interface,
@@ -84,6 +86,12 @@ class Compiling:
 def options_of(subject: Subject, candidate: Candidate) -> MappingOptions:
     """The knobs of a candidate, with the subject's numerics."""
     return replace(candidate.mapping, numerics=subject.numerics)
+
+
+def _is_default(subject: Subject, candidate: Candidate) -> bool:
+    """Whether nobody chose a knob."""
+    usual = MappingOptions(numerics=subject.numerics)
+    return options_of(subject, candidate) == usual and candidate.cuda in (None, CudaOptions())
 
 
 def digest_of(kernel: KernelSource | CudaSource) -> str:

@@ -61,16 +61,13 @@ class Candidate:
         )
 
 
-STATUSES = ("ok", "slow", "refused", "wrong", "crashed", "timeout", "memory")
-
-
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of one candidate.
 
     Attributes:
-        status: One of ``STATUSES``.  ``slow``: so far behind that it was stopped early;
-            ``refused``: there is no such kernel; the others say how it failed.
+        status: ``ok``; ``slow``: so far behind that it was stopped early; ``refused``: there is
+            no such kernel; ``wrong``, ``crashed``, ``timeout`` or ``memory``: how it failed.
         micros: Microseconds of a call, the median; ``None`` where nothing was timed.
         speedup: How many times faster than the subject's kernel with default knobs, which
             ran interleaved with it; what a search maximises.

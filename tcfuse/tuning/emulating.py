@@ -14,7 +14,7 @@ import numpy as np
 from tcfuse.debug import cache_dir, current
 from tcfuse.emulator import emulate
 from tcfuse.interface import Interface
-from tcfuse.isolation import receive
+from tcfuse.isolation import receive, send
 from tcfuse.ort.accuracy import compare
 from tcfuse.ort.exact import exact_outputs, reduction_length
 from tcfuse.ort.feeds import Feed
@@ -36,8 +36,8 @@ _LONG_S = 86400.0
 
 
 def serve(limit_s: float) -> None:
-    """Price the kernels on standard input until it ends; a line of JSON for each."""
-    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    """Price the kernels on standard input until it ends; the answers are JSON."""
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     pricing: Pricing | None = None
     while True:
@@ -53,8 +53,7 @@ def serve(limit_s: float) -> None:
                 found = pricing.price(message, limit_s)
         except Exception as error:  # told to the parent, which reports it as an internal error
             found = {"status": "refused", "detail": f"{type(error).__name__}: {error}"[:300]}
-        sink.write(json.dumps(found) + "\n")
-        sink.flush()
+        send(sink, found, encode=lambda said: json.dumps(said).encode())
 
 
 def small_sizes(

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
-from tcfuse.tuning.candidate import Candidate, Outcome
-from tcfuse.tuning.history import History
+from tcfuse.tuning.generations import GenerationSampler
 from tcfuse.tuning.influence import influence
 from tcfuse.tuning.space import Genome, Space
 
@@ -53,60 +53,36 @@ class Strategy:
     patience: int = 6
 
 
-class GeneticSampler:
+class GeneticSampler(GenerationSampler):
     """A genetic search; see the module.
 
     Args:
         space: What is searched.
         seed: Of the random numbers.
-        population: Candidates of a generation.
-        generations: How many there are at most.
-        elites: How many of the best stay among the parents without being measured again.
-        seeds: Candidates to start from, beside the default.
         strategy: The numbers.
+        options: As for every search; the elites stay among the parents without being measured
+            again.
     """
 
     def __init__(
-        self,
-        space: Space,
-        seed: int,
-        *,
-        population: int,
-        generations: int,
-        elites: int,
-        seeds: Sequence[Candidate] = (),
-        strategy: Strategy | None = None,
+        self, space: Space, seed: int, *, strategy: Strategy | None = None, **options: Any
     ) -> None:
-        self._history = History(space, seeds)
-        self._seed, self._population, self._generations = seed, population, generations
-        self._elites, self._strategy = elites, strategy or Strategy()
+        super().__init__(space, seed, **options)
+        self._strategy = strategy or Strategy()
         self._influence = [1.0] * len(self._history.space.genes)
 
     @property
     def converged(self) -> bool:
         """Whether there was no gain for long, or nothing new is left."""
-        history = self._history
-        over = history.generation >= self._generations
-        return over or history.exhausted or history.idle() >= self._strategy.patience
+        return super().converged or self._history.idle() >= self._strategy.patience
 
-    def ask(self) -> Sequence[Candidate]:
-        """The next generation; nothing once the space is exhausted."""
-        history, chosen = self._history, dict[Genome, None]()
-        random = history.random(self._seed)
-        self._influence = influence(history.sources(), len(self._influence))
-        if not history.generation:
-            chosen |= dict.fromkeys(history.seeds[: self._population])
-        proposals = self._proposals(random)
-        while len(chosen) < self._population:
-            genome = self._fresh(next(proposals), random, chosen)
+    def _fresh(self, random: Random, chosen: Container[Genome]) -> Iterator[Genome]:
+        self._influence = influence(self._history.sources(), len(self._influence))
+        for proposed in self._proposals(random):
+            genome = self._new(proposed, random, chosen)
             if genome is None:
-                break
-            chosen[genome] = None
-        return history.next_generation(chosen)
-
-    def tell(self, outcomes: Sequence[tuple[Candidate, Outcome]]) -> None:
-        """What came of candidates that were asked for."""
-        self._history.tell(outcomes)
+                return
+            yield genome
 
     def parents(self) -> list[Genome]:
         """Those of the next generation, the best first: the elites and the last children."""
@@ -140,9 +116,7 @@ class GeneticSampler:
                 child[place] = self._changed(place, child[place], random)
         return self._history.space.normal(tuple(child))
 
-    def _fresh(
-        self, genome: Genome, random: Random, chosen: Container[Genome]
-    ) -> Genome | None:
+    def _new(self, genome: Genome, random: Random, chosen: Container[Genome]) -> Genome | None:
         """The genome, changed until it is a new one; ``None`` if there seems to be none."""
         for _ in range(CHANGES):
             if genome not in chosen and genome not in self._history.asked:

@@ -131,7 +131,6 @@ class _Session:
     learned: dict[str, Outcome] = field(default_factory=dict)
     contenders: dict[str, Contender] = field(default_factory=dict)
     reference_s: list[float] = field(default_factory=list)
-    noise: float = 0.0
     warned: bool = False
 
     @classmethod
@@ -179,7 +178,6 @@ class _Session:
         self.limits = replace(limits, check_s=check_s, race_s=check_s + 10.0)
         twice = self.measuring.run(Job((self.reference.contender,) * 2, rules, self.limits))
         itself = self._read(twice, 1, self.reference.source)
-        self.noise = abs((itself.speedup or 1.0) - 1.0)
         self.outcomes[itself.source] = replace(itself, speedup=1.0)
         how = report.note.split()
         if how[0] != "float64":

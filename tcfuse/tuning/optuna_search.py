@@ -9,75 +9,45 @@ Source: Akiba et al., "Optuna: A Next-generation Hyperparameter Optimization Fra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator
+from random import Random
 from typing import Any
 
 from tcfuse.errors import OptionError
-from tcfuse.tuning.candidate import Candidate, Outcome
-from tcfuse.tuning.history import History
+from tcfuse.tuning.generations import GenerationSampler
 from tcfuse.tuning.space import Gene, Genome, Space
 
 KNOWN = 100  # suggestions that are known already before one is drawn at random
 STARTUP = 10  # random candidates before anything is estimated
 
 
-class OptunaSampler:
+class OptunaSampler(GenerationSampler):
     """Optuna's suggestions; those that are known already are answered without being measured.
 
     Args:
         space: What is searched.
         seed: Of the random numbers.
-        population: Candidates of a generation.
-        generations: How many there are at most.
-        elites: Not used.
-        seeds: Candidates that are tried first, beside the default.
+        options: As for every search.
 
     Raises:
         OptionError: Optuna is not installed.
     """
 
-    def __init__(
-        self,
-        space: Space,
-        seed: int,
-        *,
-        population: int,
-        generations: int,
-        elites: int,
-        seeds: Sequence[Candidate] = (),
-    ) -> None:
+    def __init__(self, space: Space, seed: int, **options: Any) -> None:
         self._optuna = _optuna()
-        self._history = History(space, seeds)
-        self._seed, self._population, self._generations = seed, population, generations
+        super().__init__(space, seed, **options)
         genes = self._history.space.genes
         self._distributions = {str(gene): self._distribution(gene) for gene in genes}
 
-    @property
-    def converged(self) -> bool:
-        """Whether all generations were asked for, or nothing new is left."""
-        history = self._history
-        return history.exhausted or history.generation >= self._generations
-
-    def ask(self) -> Sequence[Candidate]:
-        """The next generation; nothing once the space is exhausted."""
-        history = self._history
-        random = history.random(self._seed)
+    def _fresh(self, random: Random, chosen: Container[Genome]) -> Iterator[Genome]:
         study = self._study(random.getrandbits(32))
-        chosen: dict[Genome, None] = {}
-        if not history.generation:
-            chosen = dict.fromkeys(history.seeds[: self._population])
-        while len(chosen) < self._population:
-            genome = self._suggested(study, chosen) or history.drawn(random, chosen)
+        while True:
+            genome = self._suggested(study, chosen) or self._history.drawn(random, chosen)
             if genome is None:
-                break
-            chosen[genome] = None
-        return history.next_generation(chosen)
+                return
+            yield genome
 
-    def tell(self, outcomes: Sequence[tuple[Candidate, Outcome]]) -> None:
-        """What came of candidates that were asked for."""
-        self._history.tell(outcomes)
-
-    def _suggested(self, study: Any, chosen: dict[Genome, None]) -> Genome | None:
+    def _suggested(self, study: Any, chosen: Container[Genome]) -> Genome | None:
         """A suggestion that is new; ``None`` if there seems to be none."""
         history = self._history
         for _ in range(KNOWN):

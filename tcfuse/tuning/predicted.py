@@ -5,19 +5,15 @@ Everything that comes of this says that it is predicted.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import selectors
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tcfuse.errors import TcfuseError, UnsupportedError
-from tcfuse.isolation import send
+from tcfuse.isolation import begin, end, receive, send
 from tcfuse.targets.base import CudaSource
 from tcfuse.tuning.building import Compile, Compiling, digest_of
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
@@ -124,13 +120,7 @@ class PredictedEvaluator:
         return self._ask(kernel)
 
     def _start(self, subject: Subject) -> dict[str, Any]:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVE.format(LAUNCH_S)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the parent, which ends this process
-        )
+        self._process = begin(_SERVE.format(LAUNCH_S))
         sizes = dict(subject.sizes)
         setup = Setup(
             subject.definition, subject.interface, sizes, subject.threads, self.most_points
@@ -143,9 +133,9 @@ class PredictedEvaluator:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            send(process.stdin, message)
-            line = _line(process.stdout.fileno(), CANDIDATE_S)
-            found = json.loads(line)
+            deadline = time.monotonic() + CANDIDATE_S
+            send(process.stdin, message, deadline)
+            found = receive(process.stdout, deadline, decode=json.loads)
         except TimeoutError:
             self._stop()
             detail = f"not done after {CANDIDATE_S:g} s in the emulator"
@@ -157,27 +147,6 @@ class PredictedEvaluator:
         return found
 
     def _stop(self) -> None:
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process = None
-
-
-def _line(descriptor: int, seconds: float) -> bytes:
-    """What is written there up to the end of a line."""
-    data, deadline = b"", time.monotonic() + seconds
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        while not data.endswith(b"\n"):
-            if not selector.select(max(deadline - time.monotonic(), 0)):
-                raise TimeoutError
-            piece = os.read(descriptor, 1 << 16)
-            if not piece:
-                raise EOFError
-            data += piece
-    return data
+        if self._process is not None:
+            end(self._process)
+            self._process = None

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-import sys
 import time
 from dataclasses import dataclass, field
 
 from tcfuse.debug import environment
-from tcfuse.isolation import receive, send
+from tcfuse.isolation import begin, end, receive, send
 from tcfuse.tuning.messages import Job, Report, Setup
 
 SETUP_S = 180.0  # for the inputs, and float64's answers to them
 SLACK_S = 180.0  # beside the limits of a job; it keeps to them itself
+_SERVE = "from tcfuse.tuning.zygote import serve; serve()"
 _ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
@@ -28,16 +28,8 @@ class Measuring:
 
     def start(self) -> None:
         """Have it make the cases while there are other things to do."""
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", "from tcfuse.tuning.zygote import serve; serve()"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for the parent, which ends this process
-            env=environment(_ONE_THREAD),
-        )
-        assert self._process.stdin is not None
-        send(self._process.stdin, self.setup)
+        self._process = begin(_SERVE, environment(_ONE_THREAD))
+        self._send(self.setup, SETUP_S)
         self._ready = False
 
     def run(self, job: Job) -> Report:
@@ -53,15 +45,19 @@ class Measuring:
             self._ready = True
             if self._reference is not None and job.race is not None:
                 self.run(self._reference)
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            send(self._process.stdin, job)
-        limits = job.limits
-        report = self._answer(limits.check_s + limits.race_s + SLACK_S)
+        seconds = job.limits.check_s + job.limits.race_s + SLACK_S
+        self._send(job, seconds)
+        report = self._answer(seconds)
         if job.race is None and report.status == "ok":
             self._reference = job
         return report
+
+    def _send(self, message: Setup | Job, seconds: float) -> None:
+        """Tell it something; that it is lost is found when it should answer."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError, TimeoutError):
+            send(self._process.stdin, message, time.monotonic() + seconds)
 
     def _answer(self, seconds: float) -> Report:
         assert self._process is not None
@@ -74,12 +70,6 @@ class Measuring:
 
     def stop(self) -> None:
         """End it."""
-        if self._process is None:
-            return
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
-        self._process = None
+        if self._process is not None:
+            end(self._process)
+            self._process = None
