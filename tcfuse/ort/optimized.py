@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import functools
 import platform
+import re
 import tempfile
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +43,8 @@ def blocked_graph(model: ir.Model | Path) -> onnx.ModelProto | None:
         return None
     if not is_blocked_model(graph):
         return None
+    _order(graph.graph)
+    _import_what_is_used(graph)
     mark(graph, native_block())
     return graph
 
@@ -53,6 +58,63 @@ def _optimized(model: ir.Model | Path) -> onnx.ModelProto:
     given = (*session.get_inputs(), *session.get_overridable_initializers())
     _keep_inputs(graph.graph, {value.name for value in given})
     return graph
+
+
+def _order(graph: onnx.GraphProto) -> None:
+    """Put nodes in order of depth; those that would have one name are told apart by place.
+
+    ONNX Runtime has another order in every run, and numbers all but one of equal names as it
+    comes to them; equal models shall have equal graphs.
+    """
+    depth: dict[str, int] = {}
+    ranked: list[tuple[int, tuple[str, ...], onnx.NodeProto]] = []
+    for node in graph.node:
+        level = 1 + max((depth.get(name, 0) for name in _read_names(node)), default=0)
+        depth |= dict.fromkeys(node.output, level)
+        copy = onnx.NodeProto()
+        copy.CopyFrom(node)
+        ranked.append((level, tuple(node.output), copy))
+    ranked.sort(key=lambda item: item[:2])
+    bases = [re.sub(r"_token_\d+$", "", node.name) for _, _, node in ranked]
+    count = Counter(bases)
+    del graph.node[:]
+    for place, (base, (_, _, node)) in enumerate(zip(bases, ranked, strict=True)):
+        node.name = base if count[base] == 1 else f"{base}_n{place}"
+        graph.node.append(node)
+
+
+def _import_what_is_used(model: onnx.ModelProto) -> None:
+    """Import, in order, the domains of operators that are there.
+
+    ONNX Runtime imports every domain that its process has heard of, ours too where a library
+    of kernels was loaded before.
+    """
+    waiting = [*model.graph.node, *(n for function in model.functions for n in function.node)]
+    used = {"", *(function.domain for function in model.functions)}
+    while waiting:
+        node = waiting.pop()
+        used.add(node.domain)
+        waiting.extend(inner for body in _bodies(node) for inner in body.node)
+    kept = sorted((o for o in model.opset_import if o.domain in used), key=lambda o: o.domain)
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+
+
+def _read_names(node: onnx.NodeProto) -> Iterator[str]:
+    """The names of the values that a node reads, with those that its bodies read or return."""
+    yield from node.input
+    for body in _bodies(node):
+        yield from (value.name for value in body.output)
+        for inner in body.node:
+            yield from _read_names(inner)
+
+
+def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that the attributes of a node hold."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _keep_inputs(graph: onnx.GraphProto, names: set[str]) -> None:
