@@ -56,7 +56,7 @@ HEADER = (
     "genetic",
     "random",
     "genetic/random",
-    "spread",
+    "error",
     "tried",
     "failed",
     "genetic's knobs",
@@ -68,7 +68,7 @@ class Row:
     """What was measured of one kernel; ``genetic`` and ``random``: times the default's speed.
 
     Attributes:
-        spread: The larger interquartile range of both, relative.
+        error: The larger standard error of both, relative.
         load: Of the machine when it ended.
     """
 
@@ -76,7 +76,7 @@ class Row:
     default_us: float
     genetic: float
     random: float
-    spread: float
+    error: float
     genetic_tried: int
     genetic_failed: int
     random_tried: int
@@ -102,7 +102,7 @@ class Row:
             f"{self.genetic:.3f}",
             f"{self.random:.3f}",
             f"{self.genetic / self.random:.3f}",
-            f"{self.spread:.1%}",
+            f"{self.error:.1%}",
             f"{self.genetic_tried}/{self.random_tried}",
             f"{self.genetic_failed}/{self.random_failed}",
             self.genetic_knobs,
@@ -166,14 +166,14 @@ def measured(name: str, task: Task, seconds: float, database: Database, turn: in
     """
     order = SEARCHES if turn % 2 == 0 else SEARCHES[::-1]
     found = {search: tuned(task, search, seconds, database) for search in order}
-    speeds, spread, note = compared(task, found)
+    speeds, error, note = compared(task, found)
     micros = [t.default_us for t in found.values() if t.default_us is not None]
     return Row(
         name,
         min(micros, default=math.nan),
         speeds["genetic"],
         speeds["random"],
-        spread,
+        error,
         *(count(t) for s in SEARCHES for t in [found[s]] for count in (_tried, _failed)),
         *(knobs_of(found[search]) for search in SEARCHES),
         seconds,
@@ -213,7 +213,7 @@ def tuned(task: Task, name: str, seconds: float, database: Database) -> Tuned:
 
 
 def compared(task: Task, found: dict[str, Tuned]) -> tuple[dict[str, float], float, str]:
-    """Times the default's speed of each search's best in one run, and their spread."""
+    """Times the default's speed of each search's best in one run, and their standard error."""
     default = default_of(task)
     best: dict[str, Candidate] = {}
     for name, each in found.items():
@@ -229,8 +229,8 @@ def compared(task: Task, found: dict[str, Tuned]) -> tuple[dict[str, float], flo
     speeds = dict.fromkeys(SEARCHES, 1.0)
     for name, candidate in best.items():
         speeds[name] = outcomes[candidate].fitness or math.nan
-    spread = max((o.spread or 0.0 for o in outcomes.values()), default=0.0)
-    return speeds, spread, " ".join(failed)
+    error = max((o.error or 0.0 for o in outcomes.values()), default=0.0)
+    return speeds, error, " ".join(failed)
 
 
 # ---------------------------------------------------------------------- the table
@@ -272,7 +272,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         if not usable:
             continue
         gain, control = ([getattr(r, s) for r in usable] for s in SEARCHES)
-        slower = [r.kernel for r in usable if r.genetic < 1 - max(0.01, r.spread / 2)]
+        slower = [r.kernel for r in usable if r.genetic < 1 - max(0.01, 2 * r.error)]
         yield (
             f"{name}: {len(usable)} kernels, tuned/default {geometric(gain):.3f}, "
             f"random/default {geometric(control):.3f}, tuned/random "

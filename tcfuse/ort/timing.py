@@ -20,6 +20,7 @@ from tcfuse.ort.inference import Session, ort_errors
 
 BLOCK_SECONDS = 0.02
 MOST_CALLS = 200
+BATCHES = 5  # of consecutive rounds in a run
 LONG_SECONDS = 0.05  # a call that long fills the caches in a small part of it
 
 
@@ -43,6 +44,29 @@ class Ratio:
         low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
         spread = (high - low) / middle
         return cls(middle, spread, median(baseline) * 1e6, median(other) * 1e6)
+
+
+def standard_error(ratios: Sequence[Sequence[float]]) -> float:
+    """Standard error of the median of paired ratios, relative to it.
+
+    What disturbs a machine lasts longer than a round, so neighbours are no independent samples:
+    the error is that of the medians of consecutive batches, or of whole runs where these differ
+    more, as memory lies elsewhere in each.
+
+    Args:
+        ratios: Of each run, by round.
+
+    Source: Flegal and Jones, "Batch Means and Spectral Variance Estimators in Markov Chain
+    Monte Carlo", Annals of Statistics 38 (2010).
+    """
+    batches = [batch for run in ratios for batch in np.array_split(np.array(run), BATCHES)]
+    middles = [float(np.median(batch)) for batch in batches if batch.size]
+    errors = [
+        float(np.std(each, ddof=1)) / len(each) ** 0.5
+        for each in (middles, [float(np.median(run)) for run in ratios if len(run)])
+        if len(each) > 1
+    ]
+    return max(errors, default=0.0) / median(middles)
 
 
 def bind(session: Session, inputs: Mapping[str, np.ndarray]) -> Callable[[], Any]:

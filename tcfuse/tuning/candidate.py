@@ -72,6 +72,7 @@ class Outcome:
         speedup: How many times faster than the subject's kernel with default knobs, which
             ran interleaved with it; what a search maximises.
         spread: Interquartile range of the paired ratios, relative to their median.
+        error: Standard error of ``speedup``, relative to it.
         detail: A line about a failure.
         predicted: The numbers come of a model, not of a clock.
         source: A digest of the kernel's text: equal texts need not be timed twice.
@@ -83,6 +84,7 @@ class Outcome:
     micros: float | None = None
     speedup: float | None = None
     spread: float | None = None
+    error: float | None = None
     detail: str = ""
     predicted: bool = False
     source: str = ""

@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import median
 
 from tcfuse.errors import TcfuseError, ToolchainError, UnsupportedError
-from tcfuse.ort.timing import Ratio
 from tcfuse.targets.base import KernelSource
 from tcfuse.tuning.building import Building, Compile, Compiling, digest_of
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.messages import MOST_POINTS, Contender, Job, Limits, Report, Setup
 from tcfuse.tuning.process import Measuring
-from tcfuse.tuning.racing import CONFIRM, Race
+from tcfuse.tuning.racing import CONFIRM, RUNS, Race
+from tcfuse.tuning.timed import TIMED, outcome_of
 
 log = logging.getLogger(__name__)
 
@@ -177,7 +177,7 @@ class _Session:
         self.usual_s = report.run_s
         self.limits = replace(limits, check_s=check_s, race_s=check_s + 10.0)
         twice = self.measuring.run(Job((self.reference.contender,) * 2, rules, self.limits))
-        itself = self._read(twice, 1, self.reference.source)
+        itself = self._read([twice], 1, self.reference.source)
         self.outcomes[itself.source] = replace(itself, speedup=1.0)
         how = report.note.split()
         if how[0] != "float64":
@@ -223,7 +223,7 @@ class _Session:
         contenders = (*beside, built.contender)
         job = Job(contenders, rules, self.limits, usual_s=self.usual_s)
         report = self.measuring.run(job)
-        outcome = self._read(report, -1, built.source)
+        outcome = self._read([report], -1, built.source)
         self.outcomes[built.source] = outcome
         return outcome
 
@@ -247,32 +247,26 @@ class _Session:
             return {}
         limits = replace(self.limits, check_s=len(rest) * self.limits.check_s)
         job = Job((self.reference.contender, *rest), rules, limits, len(rest))
-        report = self.measuring.run(job)
-        if report.status in ("ok", "slow"):
-            return {source: self._read(report, k, source) for k, source in enumerate(usable, 1)}
+        reports = [self.measuring.run(job) for _ in range(RUNS)]
+        failed = [report for report in reports if report.status not in TIMED]
+        if not failed:
+            return {
+                source: self._read(reports, k, source) for k, source in enumerate(usable, 1)
+            }
         if len(rest) == 1:
-            return {source: self._read(report, 1, source) for source in usable}
+            return {source: self._read(failed, 1, source) for source in usable}
         found: dict[str, Outcome] = {}
         for source, contender in usable.items():
             found |= self._confirmed({source: contender}, rules)
         return found
 
-    def _read(self, report: Report, position: int, source: str) -> Outcome:
-        """The outcome of the contender at that position."""
-        if report.status not in ("ok", "slow"):
-            return Outcome(report.status, detail=report.detail, source=source)
-        ratio = Ratio.paired(report.times[0], report.times[position])
-        if len(report.times[0]) > 1:
-            self.reference_s.append(median(report.times[0]))
-            self._warn()
-        return Outcome(
-            report.status,
-            detail=report.detail,
-            micros=ratio.after_us,
-            speedup=ratio.value,
-            spread=ratio.spread,
-            source=source,
-        )
+    def _read(self, reports: Sequence[Report], position: int, source: str) -> Outcome:
+        """The outcome of the contender at that position, of one run or several alike."""
+        for report in reports:
+            if report.times and len(report.times[0]) > 1:
+                self.reference_s.append(median(report.times[0]))
+                self._warn()
+        return outcome_of(reports, position, source)
 
     def drift(self) -> float:
         """``LocalEvaluator.drift``."""

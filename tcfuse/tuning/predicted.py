@@ -107,6 +107,7 @@ class PredictedEvaluator:
                 micros=price,
                 speedup=None if price is None else self._default_us / price,
                 spread=None if price is None else 0.0,
+                error=None if price is None else 0.0,
                 detail=str(found.get("detail", "")),
                 predicted=True,
                 source=source,

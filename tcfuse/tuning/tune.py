@@ -42,6 +42,7 @@ REFINED = 3  # times that the best is tried without each of its knobs, while it 
 RESERVE = 0.15  # of the time for each of both, at most
 RESERVE_S = 5.0
 NOISE = 0.01  # a gain of less is none, however often it is measured
+ERRORS = 2.0  # standard errors within which a gain is none
 
 Show = Callable[[State], object]
 
@@ -282,13 +283,10 @@ def _rank(trial: Trial) -> tuple[float, str]:
 
 
 def _wins(outcome: Outcome | None) -> bool:
-    """Whether a candidate is faster than the default by more than noise.
-
-    The median of so many rounds moves by less than half of the ratios' interquartile range.
-    """
+    """Whether a candidate is faster than the default by more than noise: two errors or more."""
     if outcome is None:
         return False
-    return outcome.fitness > 1 + max(NOISE, (outcome.spread or 0.0) / 2)
+    return outcome.fitness > 1 + max(NOISE, ERRORS * (outcome.error or 0.0))
 
 
 def failure(candidate: Candidate, outcome: Outcome) -> str:

@@ -70,7 +70,7 @@ def test_drift_cancels():
 
 def _slower(machine, call, growing):
     call()
-    machine.now += 1e-8 * next(growing)
+    machine.now += 4e-8 * next(growing)
 
 
 def test_all_of_a_confirmation_run_however_far_they_are_behind():

@@ -85,12 +85,12 @@ def test_a_gain_that_a_longer_run_does_not_confirm_is_none():
     assert found.gain == 1.0
 
 
-def test_a_gain_within_the_spread_is_none():
+def test_a_gain_within_two_standard_errors_is_none():
     evaluator = FakeEvaluator(confirmed=lambda candidate: 97.0)
     assert tuned(evaluator).gain == pytest.approx(100 / 97)
     noisy = FakeEvaluator(confirmed=lambda candidate: 97.0)
     exact = noisy._outcome
-    noisy._outcome = lambda *args: replace(exact(*args), spread=0.1)  # type: ignore[method-assign]
+    noisy._outcome = lambda *args: replace(exact(*args), error=0.05)  # type: ignore[method-assign]
     assert tuned(noisy).gain == 1.0
 
 
