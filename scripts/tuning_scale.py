@@ -7,10 +7,11 @@ that table, for several populations, and docs/tuning_scale.svg is drawn.  ``--ch
 the recorded candidates with so many workers and prints the simulation beside it.
 
 A worker builds and measures one candidate at a time.  It also makes the kernel with default
-knobs once, and that of each new incumbent; a text that one has timed is not timed again.
+knobs once, and that of each new incumbent; a text that one has timed, or is timing, is not
+timed again: several workers say what text they have, and are told whether to go on.
 The client hands out candidates one after the other, and waits for the last of a generation.
 What is lost is named: ``generation`` (waiting for its last candidate), ``message``, ``setup``,
-``incumbent``, and ``twice``: a text that another worker is just measuring is measured again.
+and ``incumbent``.
 """
 
 from __future__ import annotations
@@ -210,7 +211,7 @@ class _Loop:
         self.costs = costs
         self.free = [(0.0, worker) for worker in range(n_workers)]
         self.libraries: list[set[str]] = [set() for _ in range(n_workers)]
-        self.known: dict[str, float] = {}  # since when
+        self.known: set[str] = set()  # or is measured by somebody
         self.now = 0.0
         self.client = 0.0
         self.incumbent: Trial | None = None
@@ -230,12 +231,14 @@ class _Loop:
             libraries.add(best.source)
             end += self._spend("incumbent", best.text_s + best.library_s)
         end += self._spend("build", trial.text_s)
-        if trial.source not in libraries and self.known.get(trial.source, end) >= end:
+        if trial.source not in self.known:
+            self.known.add(trial.source)
             libraries.add(trial.source)
-            twice = trial.source in self.known  # another worker is at it
-            end += self._spend("twice" if twice else "build", trial.library_s)
-            end += self._spend("twice" if twice else "measure", trial.measuring_s)
-            self.known[trial.source] = min(end, self.known.get(trial.source, end))
+            if self.free:  # there are other workers, so this one asks first
+                self.client += self.costs.message_s
+                end += self._spend("message", self.costs.message_s)
+            end += self._spend("build", trial.library_s)
+            end += self._spend("measure", trial.measuring_s)
         heapq.heappush(self.free, (end, worker))
 
     def wait(self) -> None:
@@ -335,6 +338,10 @@ class Nothing:
 
     def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
         """See ``remote.Sharing``."""
+
+    def made(self, subject: Subject, candidate: Candidate) -> Outcome:
+        """See ``remote.Sharing``."""
+        return Outcome("ok")
 
     def close(self) -> None:
         """See ``protocols.Evaluator``."""

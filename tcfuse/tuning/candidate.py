@@ -68,6 +68,7 @@ class Outcome:
     Attributes:
         status: ``ok``; ``slow``: so far behind that it was stopped early; ``refused``: there is
             no such kernel; ``wrong``, ``crashed``, ``timeout`` or ``memory``: how it failed.
+            ``made``: a worker has its text, and nothing more yet.
         micros: Microseconds of a call, the median; ``None`` where nothing was timed.
         speedup: How many times faster than the subject's kernel with default knobs, which
             ran interleaved with it; what a search maximises.

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 from tcfuse.errors import WorkerError
 from tcfuse.tuning import dispatch, remote
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
-from tcfuse.tuning.dispatch import PATIENCE, Lost, Outcomes, Task, to_record
+from tcfuse.tuning.dispatch import PATIENCE
 from tcfuse.tuning.remote import Identity, Make, outcomes_of
+from tcfuse.tuning.tasks import Known, Lost, Outcomes, Task, to_record
 from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.problem import ANY_DEVICE
 
@@ -64,7 +65,7 @@ class ClusterEvaluator:
             raise
         log.log(logging.WARNING if "left out" in str(self) else logging.INFO, "%s", self)
         self._workers = DaskWorkers(self._crew, make)
-        self._known = dispatch.Known()
+        self._known = Known()
 
     def __str__(self) -> str:
         return self._crew.summary()

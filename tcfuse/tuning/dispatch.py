@@ -3,87 +3,29 @@
 A worker has one task at a time, so that what it measures has its device to itself.  A task
 whose worker died is given once more, to another; one that has taken two workers with it is
 reported as crashed, so that it costs the run no more of them.
+
+Half of all candidates have a text that another one has.  So where there are several workers,
+one says first what text a candidate has: it goes on only where nobody has measured that text,
+or is at it.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from tcfuse.errors import WorkerError
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
+from tcfuse.tuning.tasks import Known, Lost, Outcomes, Task
 
 MOST_DEATHS = 2  # of the workers of one candidate
 MOST_IN_A_ROW = 8  # deaths without an answer between: it is not the candidates' fault
 SECONDS = 900.0  # the longest that one candidate may take, with all its own time limits
 PATIENCE = 60.0  # how long to wait for a worker when there is none
 TURN = 0.5  # how often to look for workers that came, and for those that are late
-
-
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a worker does at a time.
-
-    Attributes:
-        subject: What is tuned.
-        candidates: What is tried; mostly one.
-        incumbent: The best so far, which runs beside it.
-        confirms: Whether the candidates are measured for longer, beside each other; see
-            ``protocols.Evaluator``.
-        known: What came of texts that other workers have measured.
-    """
-
-    subject: Subject
-    candidates: tuple[Candidate, ...]
-    incumbent: Candidate
-    confirms: bool = False
-    known: tuple[Outcome, ...] = ()
-
-
-Outcomes: TypeAlias = Sequence[tuple[Candidate, Outcome]]
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A worker is gone, and has not said what came of its task."""
-
-    why: str
-
-
-class Known:
-    """What came of each text of a subject, told to every worker once.
-
-    Many candidates have the same text; only the first worker that has it measures it.
-    """
-
-    def __init__(self) -> None:
-        self._subject: Subject | None = None
-        self._outcomes: dict[str, Outcome] = {}
-        self._told: dict[str, int] = {}
-
-    def add(self, subject: Subject, outcome: Outcome) -> None:
-        """Keep an outcome."""
-        if subject != self._subject:
-            self._subject = subject
-            self._outcomes.clear()
-            self._told.clear()
-        if outcome.source:
-            self._outcomes.setdefault(outcome.source, outcome)
-
-    def news(self, worker: str, subject: Subject) -> tuple[Outcome, ...]:
-        """What a worker has not been told."""
-        if subject != self._subject:
-            return ()
-        told = self._told.get(worker, 0)
-        self._told[worker] = len(self._outcomes)
-        return tuple(self._outcomes.values())[told:]
-
-    def forget(self, worker: str) -> None:
-        """The worker is gone; another of its name knows nothing."""
-        self._told.pop(worker, None)
 
 
 class Workers(Protocol):
@@ -160,14 +102,31 @@ def _given_out(
         round_.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A task that waits, or is with a worker.
+
+    Attributes:
+        deaths: Of workers that had it.
+        since: When it was given out.
+        source: The text that is measured; empty where that is not known.
+    """
+
+    task: Task
+    deaths: int = 0
+    since: float = 0.0
+    source: str = ""
+
+
 class _Round:
     """Tasks that wait, and those that are with a worker."""
 
     def __init__(self, workers: Workers, tasks: Sequence[Task], known: Known) -> None:
         self._workers = workers
         self._known = known
-        self._waiting = deque((task, 0) for task in tasks)
-        self._running: dict[str, tuple[Task, int, float]] = {}
+        self._waiting = deque(map(_Turn, tasks))
+        self._running: dict[str, _Turn] = {}
+        self._alike: dict[str, list[_Turn]] = {}  # by text, while it is measured
         self._deaths_in_a_row = 0
         self._lonely_since: float | None = None
 
@@ -182,30 +141,60 @@ class _Round:
             time.sleep(TURN / 10)
             return
         for worker, answer in (*self._workers.receive(TURN), *self._late()):
-            task, deaths, _ = self._running.pop(worker)
-            if not isinstance(answer, Lost):
-                self._deaths_in_a_row = 0
-                for _, outcome in answer:
-                    self._known.add(task.subject, outcome)
-                yield from answer
-                continue
-            self._known.forget(worker)
-            self._count(answer)
-            if deaths + 1 < MOST_DEATHS:
-                self._waiting.append((task, deaths + 1))  # behind the rest
-                continue
-            why = f"{MOST_DEATHS} workers were lost while they tried it: {answer.why}"
-            for candidate in task.candidates:
+            turn = self._running.pop(worker)
+            if isinstance(answer, Lost):
+                yield from self._lost(worker, turn, answer)
+            else:
+                yield from self._answered(worker, turn, answer)
+
+    def _answered(
+        self, worker: str, turn: _Turn, answer: Outcomes
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        self._deaths_in_a_row = 0
+        for candidate, outcome in answer:
+            if outcome.status != "made":
+                self._known.add(turn.task.subject, outcome)
+                yield candidate, outcome
+            elif (known := self._known.of(outcome.source)) is not None:
+                yield candidate, known
+            elif outcome.source in self._alike:
+                self._alike[outcome.source].append(turn)
+            else:
+                if outcome.source:
+                    self._alike[outcome.source] = []
+                self._send(worker, replace(turn, source=outcome.source), asks=False)
+        yield from self._settled(turn.source)
+
+    def _lost(
+        self, worker: str, turn: _Turn, lost: Lost
+    ) -> Iterator[tuple[Candidate, Outcome]]:
+        self._known.forget(worker)
+        self._count(lost)
+        if turn.deaths + 1 < MOST_DEATHS:
+            self._waiting.append(_Turn(turn.task, turn.deaths + 1))  # behind the rest
+        else:
+            why = f"{MOST_DEATHS} workers were lost while they tried it: {lost.why}"
+            for candidate in turn.task.candidates:
                 yield candidate, Outcome("crashed", detail=why)
+        yield from self._settled(turn.source)
+
+    def _settled(self, source: str) -> Iterator[tuple[Candidate, Outcome]]:
+        """Nobody measures that text any more: what becomes of those that have it."""
+        for turn in self._alike.pop(source, ()):
+            if (known := self._known.of(source)) is None:
+                self._waiting.append(turn)
+                continue
+            for candidate in turn.task.candidates:
+                yield candidate, known
 
     def _give_out(self) -> None:
-        for worker in self._workers.idle():
-            if worker in self._running or not self._waiting:
-                continue
-            task, deaths = self._waiting.popleft()
-            self._running[worker] = task, deaths, time.monotonic()
-            news = self._known.news(worker, task.subject)
-            self._workers.send(worker, replace(task, known=news))
+        idle = [name for name in self._workers.idle() if name not in self._running]
+        several = len(idle) + len(self._running) > 1
+        for worker in idle:
+            if not self._waiting:
+                break
+            turn = self._waiting.popleft()
+            self._send(worker, turn, asks=several and not turn.task.confirms)
         if self._running:
             self._lonely_since = None
             return
@@ -214,11 +203,16 @@ class _Round:
         if self._waiting and now - self._lonely_since > PATIENCE:
             raise WorkerError(f"no worker has come for {PATIENCE:.0f} s")
 
+    def _send(self, worker: str, turn: _Turn, *, asks: bool) -> None:
+        self._running[worker] = replace(turn, since=time.monotonic())
+        news = self._known.news(worker, turn.task.subject)
+        self._workers.send(worker, replace(turn.task, known=news, asks=asks))
+
     def _late(self) -> Iterator[tuple[str, Lost]]:
         """Workers that have not said anything for so long that they are given up."""
         now = time.monotonic()
-        for worker, (_, _, since) in list(self._running.items()):
-            if now - since > SECONDS:
+        for worker, turn in list(self._running.items()):
+            if now - turn.since > SECONDS:
                 self._workers.give_up(worker, hangs=True)
                 yield worker, Lost(f"nothing was heard for {SECONDS:.0f} s")
 
@@ -233,25 +227,3 @@ class _Round:
             self._known.forget(worker)
             self._workers.give_up(worker)
         self._running.clear()
-
-
-def to_record(task: Task) -> dict[str, Any]:
-    """A task as it is sent: its knobs are JSON, its subject is pickled."""
-    return {
-        "subject": task.subject,
-        "candidates": [candidate.to_record() for candidate in task.candidates],
-        "incumbent": task.incumbent.to_record(),
-        "confirms": task.confirms,
-        "known": [asdict(outcome) for outcome in task.known],
-    }
-
-
-def of_record(record: Mapping[str, Any]) -> Task:
-    """The task that ``to_record`` describes."""
-    return Task(
-        record["subject"],
-        tuple(Candidate.of_record(knobs) for knobs in record["candidates"]),
-        Candidate.of_record(record["incumbent"]),
-        record["confirms"],
-        tuple(Outcome(**outcome) for outcome in record["known"]),
-    )

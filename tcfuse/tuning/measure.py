@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
-from tcfuse.errors import TcfuseError, ToolchainError, UnsupportedError
-from tcfuse.targets.base import KernelSource
-from tcfuse.tuning.building import Building, Compile, Compiling, digest_of
+from tcfuse.errors import UnsupportedError
+from tcfuse.tuning.building import Compile, Compiling
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
+from tcfuse.tuning.making import Built, Making
 from tcfuse.tuning.messages import MOST_POINTS, Contender, Job, Limits, Report, Setup
 from tcfuse.tuning.process import Measuring
 from tcfuse.tuning.racing import CONFIRM, RUNS, Race
@@ -32,21 +32,6 @@ REFERENCE_S = 60.0  # for checking the kernel with default knobs
 LEAST_CHECK_S = 2.0
 PATIENCE = 5  # times what checking the kernel with default knobs took
 DRIFT = 0.10
-
-
-@dataclass(frozen=True, slots=True)
-class Built:
-    """A candidate on its way; one of the two is there.
-
-    Attributes:
-        failed: Why it cannot be measured.
-        seconds: What it took.
-    """
-
-    source: str = ""
-    contender: Contender | None = None
-    failed: Outcome | None = None
-    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -94,6 +79,14 @@ class LocalEvaluator:
         """
         self._of(subject).learned.update((outcome.source, outcome) for outcome in outcomes)
 
+    def made(self, subject: Subject, candidate: Candidate) -> Outcome:
+        """Whether there is such a kernel, and its text; the outcome where that is known.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be measured.
+        """
+        return self._of(subject).made(candidate)
+
     def drift(self) -> float:
         """How far apart the reference's times were, relative to their median."""
         return 0.0 if self._session is None else self._session.drift()
@@ -119,7 +112,7 @@ class _Session:
     """One subject's processes and what is known of its candidates."""
 
     subject: Subject
-    compile: Compile
+    making: Making
     measuring: Measuring
     folder: tempfile.TemporaryDirectory[str]
     pool: ThreadPoolExecutor
@@ -129,7 +122,6 @@ class _Session:
     built: dict[tuple[Candidate, bool], Future[Built]] = field(default_factory=dict)
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     learned: dict[str, Outcome] = field(default_factory=dict)
-    contenders: dict[str, Contender] = field(default_factory=dict)
     reference_s: list[float] = field(default_factory=list)
     warned: bool = False
 
@@ -149,11 +141,12 @@ class _Session:
         )
         measuring = Measuring(setup)
         measuring.start()
+        folder = tempfile.TemporaryDirectory(prefix="tcfuse-tune-")
         session = cls(
             subject,
-            evaluator.compile,
+            Making(subject, evaluator.compile, Path(folder.name)),
             measuring,
-            tempfile.TemporaryDirectory(prefix="tcfuse-tune-"),
+            folder,
             ThreadPoolExecutor(evaluator.workers, thread_name_prefix="tcfuse-build"),
         )
         try:
@@ -209,9 +202,8 @@ class _Session:
     def _outcome(self, built: Built, best: Built, rules: Race) -> Outcome:
         if built.failed is not None:
             return built.failed
-        for outcomes in (self.outcomes, self.learned):
-            if (known := outcomes.get(built.source)) is not None:
-                return known
+        if (known := self._known(built.source)) is not None:
+            return known
         assert built.contender is not None
         assert self.reference.contender is not None
         beside = [self.reference.contender]
@@ -283,44 +275,30 @@ class _Session:
                 100 * drift,
             )
 
+    def made(self, candidate: Candidate) -> Outcome:
+        """``LocalEvaluator.made``."""
+        built = self.pool.submit(self.making.text, candidate).result()
+        if built.failed is not None:
+            return built.failed
+        return self._known(built.source) or Outcome("made", source=built.source)
+
+    def _known(self, source: str) -> Outcome | None:
+        """What came of a text, here or elsewhere."""
+        return self.outcomes.get(source) or self.learned.get(source)
+
     def _build(self, candidate: Candidate, *, wanted: bool = True) -> Future[Built]:
         """A library, but where only the outcome is wanted and others know it."""
         key = candidate, wanted
         if key not in self.built:
-            self.built[key] = self.pool.submit(self._made, candidate, wanted)
+            known = frozenset() if wanted else self.learned.keys()
+            self.built[key] = self.pool.submit(self.making.library, candidate, known)
         return self.built[key]
-
-    def _made(self, candidate: Candidate, wanted: bool) -> Built:
-        begin = time.perf_counter()
-        built = self._tried(candidate, wanted)
-        return replace(built, seconds=time.perf_counter() - begin)
-
-    def _tried(self, candidate: Candidate, wanted: bool) -> Built:
-        try:
-            kernel = self.compile(self.subject, candidate)
-            assert isinstance(kernel, KernelSource), "this machine measures kernels for CPUs"
-            source = digest_of(kernel)
-            if not wanted and source in self.learned:
-                return Built(source)
-            if source not in self.contenders:
-                building = Building(Path(self.folder.name))
-                made = building.build(kernel, self.subject.numerics, source)
-                self.contenders.setdefault(source, made)
-        except ToolchainError as error:
-            return Built(failed=Outcome("refused", detail=f"C++ compiler: {_line(error)}"))
-        except TcfuseError as error:
-            return Built(failed=Outcome("refused", detail=_line(error)))
-        except Exception as error:  # the same border as where kernels are compiled
-            log.warning("internal error in %s", self.subject.name, exc_info=True)
-            text = f"internal error: {type(error).__name__}: {_line(error)}"
-            return Built(failed=Outcome("refused", detail=text))
-        return Built(source, self.contenders[source])
 
     def close(self) -> None:
         """End every process."""
         self.pool.shutdown(wait=False, cancel_futures=True)
-        if isinstance(self.compile, Compiling):
-            self.compile.interrupt()
+        if isinstance(self.making.compile, Compiling):
+            self.making.compile.interrupt()
         self.measuring.stop()
         self.pool.shutdown(wait=True)
         self.folder.cleanup()
@@ -330,7 +308,3 @@ _ANSWERS = {
     "default": "too large for float64: outputs are held against those of the default knobs",
     "near": "outputs may be as far from float64 as those of the default knobs",
 }
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

@@ -40,6 +40,7 @@ class PredictedEvaluator:
     _process: subprocess.Popen[bytes] | None = None
     _default_us: float = 0.0
     _outcomes: dict[str, Outcome] = field(default_factory=dict)
+    _texts: dict[Candidate, CudaSource] = field(default_factory=dict)
 
     def evaluate(
         self, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate
@@ -70,6 +71,20 @@ class PredictedEvaluator:
         for outcome in outcomes:
             self._outcomes.setdefault(outcome.source, outcome)
 
+    def made(self, subject: Subject, candidate: Candidate) -> Outcome:
+        """Whether there is such a kernel, and its text; the outcome where that is known.
+
+        Raises:
+            UnsupportedError: The kernel with default knobs cannot be priced.
+        """
+        self._begin(subject)
+        made = self._made(subject, candidate)
+        if isinstance(made, Outcome):
+            return made
+        self._texts[candidate] = made
+        source = digest_of(made)
+        return self._outcomes.get(source) or Outcome("made", predicted=True, source=source)
+
     def close(self) -> None:
         """End every process."""
         self._stop()
@@ -83,6 +98,7 @@ class PredictedEvaluator:
         self._stop()
         self._subject, self._default_us = subject, 0.0
         self._outcomes.clear()
+        self._texts.clear()
         usual = self._outcome(subject, Candidate())
         if usual.micros is None:
             self._subject = None
@@ -91,11 +107,9 @@ class PredictedEvaluator:
 
     def _outcome(self, subject: Subject, candidate: Candidate) -> Outcome:
         begin = time.perf_counter()
-        try:
-            kernel = self.compile(subject, candidate)
-        except TcfuseError as error:
-            return Outcome("refused", detail=" ".join(str(error).split())[:300], predicted=True)
-        assert isinstance(kernel, CudaSource), "only kernels for GPUs are priced"
+        kernel = self._texts.pop(candidate, None) or self._made(subject, candidate)
+        if isinstance(kernel, Outcome):
+            return kernel
         source = digest_of(kernel)
         if source not in self._outcomes:
             found = self._priced(subject, kernel)
@@ -113,6 +127,15 @@ class PredictedEvaluator:
                 source=source,
             )
         return replace(self._outcomes[source], seconds=round(time.perf_counter() - begin, 4))
+
+    def _made(self, subject: Subject, candidate: Candidate) -> CudaSource | Outcome:
+        """The kernel, or why there is none."""
+        try:
+            kernel = self.compile(subject, candidate)
+        except TcfuseError as error:
+            return Outcome("refused", detail=" ".join(str(error).split())[:300], predicted=True)
+        assert isinstance(kernel, CudaSource), "only kernels for GPUs are priced"
+        return kernel
 
     def _priced(self, subject: Subject, kernel: CudaSource) -> dict[str, Any]:
         if self._process is None and (found := self._start(subject))["status"] != "ok":

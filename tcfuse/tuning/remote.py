@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -12,8 +12,8 @@ from tcfuse.errors import TcfuseError, UnsupportedError, WorkerError
 from tcfuse.store import tool_digest
 from tcfuse.tuning import cores
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
-from tcfuse.tuning.dispatch import Outcomes, of_record
 from tcfuse.tuning.protocols import Evaluator
+from tcfuse.tuning.tasks import Outcomes, Task, of_record
 from tcfuse.wisdom.devices import device_of
 from tcfuse.wisdom.versions import current_versions
 
@@ -23,6 +23,10 @@ class Sharing(Evaluator, Protocol):
 
     def learn(self, subject: Subject, outcomes: Sequence[Outcome]) -> None:
         """What came of some texts of a subject on a device like this one."""
+        ...
+
+    def made(self, subject: Subject, candidate: Candidate) -> Outcome:
+        """What is known without measuring: the text, in an outcome that says ``made``."""
         ...
 
 
@@ -71,16 +75,20 @@ def answer(make: Make, record: Mapping[str, Any]) -> dict[str, Any]:
         evaluator = _evaluator(make)
         if task.known:
             evaluator.learn(task.subject, task.known)
-        tried = (
-            evaluator.confirm(task.subject, task.candidates)
-            if task.confirms
-            else evaluator.evaluate(task.subject, task.candidates, task.incumbent)
-        )
+        tried = _tried(evaluator, task)
         return {"outcomes": [(knobs.to_record(), asdict(outcome)) for knobs, outcome in tried]}
     except UnsupportedError as error:
         return {"unsupported": str(error)}
     except TcfuseError as error:
         return {"error": str(error)}
+
+
+def _tried(evaluator: Sharing, task: Task) -> Iterable[tuple[Candidate, Outcome]]:
+    if task.asks:
+        return [(each, evaluator.made(task.subject, each)) for each in task.candidates]
+    if task.confirms:
+        return evaluator.confirm(task.subject, task.candidates)
+    return evaluator.evaluate(task.subject, task.candidates, task.incumbent)
 
 
 def outcomes_of(record: Mapping[str, Any]) -> Outcomes:

@@ -14,8 +14,8 @@ from typing import Any
 from tcfuse.errors import WorkerError
 from tcfuse.tuning import cores, dispatch, remote
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
-from tcfuse.tuning.dispatch import Lost, Outcomes, Task, to_record
 from tcfuse.tuning.remote import Make, outcomes_of
+from tcfuse.tuning.tasks import Known, Lost, Outcomes, Task, to_record
 
 SERVE = "from tcfuse.tuning.workers import serve; serve({})"
 
@@ -30,7 +30,7 @@ class WorkersEvaluator:
 
     def __init__(self, n_workers: int, make: Make) -> None:
         self._workers = LocalWorkers(n_workers, make)
-        self._known = dispatch.Known()
+        self._known = Known()
 
     def evaluate(
         self, subject: Subject, candidates: Sequence[Candidate], incumbent: Candidate

@@ -49,18 +49,26 @@ def test_a_text_is_measured_once():
     )
 
 
-def test_a_text_that_is_being_measured_is_measured_twice():
-    trials = [Trial("the same", 0.5, 1.0, 0.5, 0.0)] * 2
-    found = simulated(Costs(trials, 0.0, 0.0), 2, 2, most=2)
-    assert found.rate == pytest.approx(60)
-    assert found.limit == "twice"
-    assert found.shares["twice"] == pytest.approx(1.5 / 4)
+def test_a_text_that_is_being_measured_is_not_measured_again():
+    trials = [Trial("the same", 0.5, 1.0, 0.5, 0.0)] * 3
+    found = simulated(Costs(trials, 0.0, 0.0), 3, 3, most=3)
+    assert found.rate == pytest.approx(60 * 3 / 2)
+    assert found.shares["measure"] == pytest.approx(0.5 / 6)
+    assert found.shares["generation"] == pytest.approx(3 / 6)
+
+
+def test_several_workers_ask_whether_to_measure_a_text():
+    trials = [Trial(f"text {n}", 1.0, 0.0, 0.0, 0.0) for n in range(2)]
+    alone = simulated(Costs(trials, 0.0, 0.25), 1, 2, most=2)
+    assert alone.rate == pytest.approx(60 * 2 / 2.5)
+    found = simulated(Costs(trials, 0.0, 0.25), 2, 2, most=2)
+    assert found.rate == pytest.approx(60 * 2 / (2 * 0.25 + 1.0 + 0.25 + 0.25))
 
 
 def test_messages_are_one_after_the_other():
     costs = Costs(ALIKE, setup_s=0.0, message_s=0.5)
     found = simulated(costs, 64, 0, most=640)
-    assert found.rate == pytest.approx(120, rel=0.05)
+    assert found.rate == pytest.approx(60, rel=0.05)  # two for each candidate
     assert found.limit == "message"
 
 

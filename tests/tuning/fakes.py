@@ -68,6 +68,10 @@ class Fake:
         with (self.folder / "learned").open("a", encoding="utf-8") as file:
             file.writelines(f"{outcome.source}\n" for outcome in outcomes)
 
+    def made(self, subject: Subject, candidate: Candidate) -> Outcome:
+        assert subject == SUBJECT
+        return Outcome("made", source=f"text {candidate.mapping.unroll}")
+
     def _first(self) -> bool:
         flag = self.folder / "killed"
         first = not flag.exists()

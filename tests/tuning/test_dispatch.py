@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tcfuse.errors import WorkerError
 from tcfuse.tuning import dispatch
 from tcfuse.tuning.candidate import Candidate, Outcome
-from tcfuse.tuning.dispatch import Known, Lost, Outcomes, Task, of_record, to_record
+from tcfuse.tuning.tasks import Known, Lost, Outcomes, Task, of_record, to_record
 from tests.tuning.fakes import SUBJECT, candidates
 
 OK = Outcome("ok", micros=1.0)
@@ -74,6 +74,69 @@ def test_each_candidate_has_one_outcome(n_workers, n_candidates, fates):
         n_crashed = sum(outcome.status == "crashed" for _, outcome in found)
         assert fates.count("die") >= 2 * n_crashed
     assert not workers.tasks
+
+
+class Makers(Scripted):
+    """Workers that say first what text a candidate has: its knob's remainder by ``n_texts``."""
+
+    def __init__(self, n_workers: int, fates: Sequence[str], n_texts: int) -> None:
+        super().__init__(n_workers, fates)
+        self.n_texts = n_texts
+        self.measured: list[str] = []
+
+    def receive(self, seconds: float) -> Sequence[tuple[str, Outcomes | Lost]]:
+        tasks = dict(self.tasks)
+        return [
+            (worker, answer if isinstance(answer, Lost) else self.told(tasks[worker]))
+            for worker, answer in super().receive(seconds)
+        ]
+
+    def told(self, task: Task) -> Outcomes:
+        (candidate,) = task.candidates
+        source = str(candidate.mapping.unroll % self.n_texts)
+        if task.asks:
+            return [(candidate, Outcome("made", source=source))]
+        self.measured.append(source)
+        return [(candidate, Outcome("ok", micros=1.0, source=source))]
+
+
+@given(
+    n_workers=st.integers(2, 5),
+    n_candidates=st.integers(2, 12),
+    n_texts=st.integers(1, 5),
+    fates=st.lists(st.sampled_from(["answer", "keep on", "keep on", "die"]), max_size=30),
+)
+def test_a_text_is_measured_by_one_worker_whoever_else_has_it(
+    n_workers, n_candidates, n_texts, fates
+):
+    workers = Makers(n_workers, fates, n_texts)
+    asked = candidates(*range(1, 1 + n_candidates))
+    found = None
+    with contextlib.suppress(WorkerError):
+        found = list(dispatch.evaluate(workers, SUBJECT, asked, Candidate()))
+    if found is not None:
+        assert Counter(candidate for candidate, _ in found) == Counter(asked)
+        assert {outcome.status for _, outcome in found} <= {"ok", "crashed"}
+        for candidate, outcome in found:
+            text = str(candidate.mapping.unroll % n_texts)
+            assert outcome.status == "crashed" or outcome.source == text
+        if any(outcome.status == "crashed" for _, outcome in found):
+            assert "die" in fates
+        assert set(Counter(workers.measured).values()) <= {1}
+
+
+def test_a_single_worker_is_not_asked_for_texts_first():
+    workers = Makers(1, [], 2)
+    list(dispatch.evaluate(workers, SUBJECT, candidates(1, 2, 3), Candidate()))
+    assert workers.measured == ["1", "0", "1"]
+
+
+def test_what_all_workers_know_is_not_measured():
+    workers, known = Makers(2, [], 2), Known()
+    known.add(SUBJECT, Outcome("ok", micros=3.0, source="1"))
+    found = dict(dispatch.evaluate(workers, SUBJECT, candidates(1, 2, 3), Candidate(), known))
+    assert [found[c].micros for c in candidates(1, 2, 3)] == [3.0, 1.0, 3.0]
+    assert workers.measured == ["0"]
 
 
 def test_workers_that_all_die_end_the_run():
@@ -142,5 +205,7 @@ def test_every_worker_is_told_once_what_others_found():
 
 
 def test_a_task_travels():
-    task = Task(SUBJECT, tuple(candidates(1, 2)), *candidates(4), confirms=True, known=(OK,))
+    task = Task(
+        SUBJECT, tuple(candidates(1, 2)), *candidates(4), confirms=True, asks=True, known=(OK,)
+    )
     assert of_record(to_record(task)) == task

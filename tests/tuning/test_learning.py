@@ -33,10 +33,14 @@ def test_a_text_that_is_known_is_not_built():
         assert (outcome.micros, outcome.detail) == (123.0, "of somebody else")
         session = evaluator._session
         assert session is not None
-        assert told.source not in session.contenders
+        assert told.source not in session.making.contenders
+        assert evaluator.made(SUBJECT, OTHER) == told
+        fresh = evaluator.made(SUBJECT, Candidate(MappingOptions(unroll=16, tile=(8,))))
+        assert fresh.status == "made"
+        assert fresh.source not in ("", told.source, *session.making.contenders)
         third = Candidate(MappingOptions(unroll=8, tile=(16,)))
         ((_, beside),) = evaluator.evaluate(SUBJECT, [third], OTHER)  # as the incumbent
         assert beside.status in ("ok", "slow")
-        assert told.source in session.contenders
+        assert told.source in session.making.contenders
     finally:
         evaluator.close()
