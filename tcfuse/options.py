@@ -21,7 +21,7 @@ AUTO = "auto"
 NUMERICS = ("strict", "default", "fast")
 LAYOUTS = (AUTO, "portable", "blocked")
 FUSION = ("preserve", "max", "min")
-INSTRUCTIONS = ("compiler", "latency", "source")
+INSTRUCTIONS = ("auto", "compiler", "latency", "source")
 PLANNERS = (AUTO, "greedy", "program")
 DEEP = 64  # more loops than any kernel has
 STREAMED_BYTES = 1 << 26  # twice the 32 MiB that the last level of common processors has
@@ -177,7 +177,7 @@ class MappingOptions:
         needs="cpu",
     )
     instructions: str = knob(
-        "compiler",
+        "auto",
         choices=INSTRUCTIONS,
         unit="name",
         doc="their order: the C++ compiler's, for short latencies alone, or that of the source",

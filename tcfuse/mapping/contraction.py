@@ -3,7 +3,8 @@
 ``C(m, n) += A(m, k) * B(k, n)`` may have its lanes along ``m`` or ``n``, and rows of a register
 block along the other.  What the lanes move through must be contiguous: a tensor that is not, or
 whose rows lie far apart, is copied first, a panel of lanes at a time (``mapping.packing``).
-The choice is the one with the fewest cycles: of multiply-adds, of loads, and of packing.
+The choice is the one with the fewest cycles: of multiply-adds, of loads, of packing, and of
+reading from memory what no cache holds, once for each turn of the loops around it.
 
 Source: "The Next 700 Accelerated Layers", section 4.5 (promotion to shared memory, where the
 original copies what is not coalesced); Van Zee and van de Geijn, "BLIS", TOMS 41(3), 2015.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from tcfuse.mapping.access import touches
 from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, LATENCY, best_rows, block_cycles
@@ -24,12 +25,19 @@ from tcfuse.tc.ast import Access, Var
 
 WIDTH = 8  # lanes of a vector; the count itself is chosen with the instruction set
 NEAR_BYTES = 16 << 10  # rows that span no more stay in a first-level cache, half of it
+LINE_BYTES, WAY_BYTES, WAYS = 64, 4096, 8  # of such a cache
 FAR_LOADS = 3.0  # a load of rows that lie farther apart costs that many near ones
+FAR_VECTORS = 6.0  # the same of a vector in each row
 PACK = 1.5  # cycles of copying one element
+COPY = 0.25  # the same where its neighbours in a vector are neighbours in memory
+ROOM = 0.5  # of a first-level cache may be full of one tensor
+CROWDED = 1.2  # times the cycles where more is
 APART = 1.5  # cycles of storing one element of a vector whose elements lie apart
 SLIDING = (
     1.2  # rows of a window share elements, which compilers then keep in too many registers
 )
+CACHED_BYTES = 32 << 20  # of a tensor, which may come from a cache when it is read again
+FROM_MEMORY = 0.25  # cycles a byte: 14 GB/s at 3.5 GHz
 WORTH = 0.9  # of the time without packing, at most
 
 
@@ -89,9 +97,9 @@ def _choices(scop: Scop, statement: Statement) -> Iterator[Contraction]:
     for lanes in reversed(indices):  # of equals the first is taken: neighbours in memory
         for rows in reversed(indices):
             if rows != lanes:
-                chosen = _choice(scop, statement, reads, lanes, rows)
-                if chosen is not None:
-                    yield chosen
+                packed = _choice(scop, statement, reads, lanes, rows, packs_near=True)
+                plain = _choice(scop, statement, reads, lanes, rows, packs_near=False)
+                yield from dict.fromkeys(c for c in (packed, plain) if c is not None)
 
 
 def _choice(
@@ -100,33 +108,44 @@ def _choice(
     reads: Sequence[tuple[Access, Polynomial]],
     lanes: str,
     rows: str,
+    *,
+    packs_near: bool,
 ) -> Contraction | None:
-    """Lanes along one iterator and rows along another; ``None`` if that makes no sense."""
+    """Lanes along one iterator and rows along another; ``None`` if that makes no sense.
+
+    Args:
+        scop: The model.
+        statement: The update.
+        reads: What it reads, and where.
+        lanes: The iterator of lanes.
+        rows: The iterator of rows.
+        packs_near: Whether what lanes find side by side is copied too where rows lie apart.
+    """
     size = best_rows(fixed_extent(statement, rows), ACCUMULATORS // GROUPS)
     loads, packing, packed = 0.0, 0.0, list[Access]()
+    memory, slower = 0.0, 1.0
     for access, offset in reads:
+        memory += _from_memory(statement, access, offset, (lanes, rows))
         repeated = size if offset.mentions(rows) else 1
         if not offset.mentions(lanes):
             loads += repeated + (FAR_LOADS if _strides_far(statement, offset) else 0.0)
             continue
         stride = offset.stride(lanes)
         near = stride is not None and stride.number == 1
-        weight = 1.0
-        if near and _span(statement, offset) > NEAR_BYTES:
-            weight = FAR_LOADS
-        if (not near or weight > 1) and repeated == 1:
-            if _packable(scop, statement, access):
-                weight = 1.0
-                packed.append(access)
-                packing += PACK * prod(extent(statement, n) for n in _names(access))
+        crowd = _crowding(statement, offset) if near else 1.0
+        packs = not near or (crowd > 0 and packs_near)
+        if packs and repeated == 1 and _packable(scop, statement, access):
+            packed.append(access)
+            each = COPY if near else PACK
+            packing += each * prod(extent(statement, n) for n in _names(access))
+            crowd = 0.0
         elif not near:
             return None
-        if not near and access not in packed:
-            return None
-        loads += weight * repeated * GROUPS
+        loads += (FAR_VECTORS if crowd > 1 else 1.0) * repeated * GROUPS
+        slower = max(slower, CROWDED if crowd > ROOM else 1.0)
     if not packed and not any(o.mentions(lanes) and not o.mentions(rows) for _, o in reads):
         return None
-    cycles = max(size * GROUPS / 2, loads / 2, LATENCY)
+    cycles = slower * max(size * GROUPS / 2, loads / 2, LATENCY)
     if any(_slides(statement, offset, rows) for _, offset in reads):
         cycles *= SLIDING
     written = prod(extent(statement, i) for i in statement.comprehension.indices)
@@ -138,7 +157,46 @@ def _choice(
     blocks = block_cycles(extent(statement, rows), size)  # of equals the first must be chosen:
     steps = points * ceil(groups / GROUPS) * blocks  # so no fraction before the last product
     cycles = steps * (cycles / block_cycles(size, size))
-    return Contraction(statement.name, lanes, rows, tuple(packed), cycles + packing + stores)
+    total = cycles + packing + stores + memory
+    return Contraction(statement.name, lanes, rows, tuple(packed), total)
+
+
+def _from_memory(
+    statement: Statement, access: Access, offset: Polynomial, inner: tuple[str, str]
+) -> float:
+    """Cycles of reading a tensor that is too large for caches.
+
+    The loops of the block are inside the others, so each turn of one of those that does not
+    move through the tensor reads it again.
+    """
+    known = [fixed_extent(statement, name) for name in _names(access)]
+    n_bytes = 4 * prod(count or 0 for count in known)
+    if n_bytes < CACHED_BYTES:
+        return 0.0
+    around = [i for i in statement.comprehension.indices if i not in inner]
+    passes = prod(extent(statement, i) for i in around if not offset.mentions(i))
+    return FROM_MEMORY * n_bytes * passes
+
+
+def _crowding(statement: Statement, offset: Polynomial) -> float:
+    """How full what a reduction reads of a tensor makes a first-level cache; 0: side by side.
+
+    Rows that lie a multiple of a large power of two apart share few sets of it.
+    """
+    if _span(statement, offset) <= NEAR_BYTES:
+        return 0.0
+    lines, apart = 1, WAY_BYTES
+    for name in statement.reduction:
+        stride, count = offset.stride(name), fixed_extent(statement, name)
+        assert stride is not None, "there is a span"
+        assert count is not None, "there is a span"
+        n_bytes = 4 * abs(int(stride.number or 0))
+        if n_bytes >= LINE_BYTES:
+            lines *= count
+            apart = gcd(apart, n_bytes)
+    if apart < LINE_BYTES:  # vectors lie across two lines
+        return max(2 * lines * LINE_BYTES / (WAYS * WAY_BYTES), 1.0)
+    return lines * apart / (WAYS * WAY_BYTES)
 
 
 def _span(statement: Statement, offset: Polynomial) -> int:

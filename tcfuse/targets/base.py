@@ -45,12 +45,13 @@ class Compilation:
 
     Attributes:
         instructions: Their order: the ``compiler`` weighs latencies against registers, looks
-            at ``latency`` alone, or keeps that of the ``source``.
+            at ``latency`` alone, or keeps that of the ``source``; ``auto`` is what was measured
+            to be best for the compiler and the instruction set.
         hoisting: Whether what does not change in a loop is computed, or loaded, before it.
         optimization: The compiler's level.
     """
 
-    instructions: str = "compiler"
+    instructions: str = "auto"
     hoisting: bool = True
     optimization: int = 3
 

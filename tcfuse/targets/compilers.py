@@ -62,6 +62,7 @@ class Level:
         number: ``TCF_LEVEL`` in the source.
         lanes: Floats in a vector register, ``TCF_LANES`` in the source.
         march: What ``-march=`` names it, in gcc's spelling; empty for the machine's baseline.
+        registers: Vector registers, at least.
     """
 
     name: str
@@ -69,15 +70,16 @@ class Level:
     number: int
     lanes: int
     march: str
+    registers: int = 16
 
 
 X86_LEVELS = (
     Level("v2", 0, 2, 4, "x86-64-v2"),
     Level("v3", 1, 3, 8, "x86-64-v3"),
-    Level("v4", 2, 4, 16, "x86-64-v4"),
+    Level("v4", 2, 4, 16, "x86-64-v4", 32),
 )
 X86_BASELINE = Level("baseline", 0, 1, 4, "x86-64")
-OTHER_LEVELS = (Level("base", 0, 0, 4, ""),)
+OTHER_LEVELS = (Level("base", 0, 0, 4, "", 32),)
 
 
 def is_x86(machine: str) -> bool:

@@ -11,6 +11,11 @@ PRODUCT = (
 TRANSPOSED = (
     "def f(float({M}, {K}) A, float({N}, {K}) B) -> (C) {{ C(m, n) +=! A(m, k) * B(n, k) }}"
 )
+CHANNELS = """
+def f(float({N}, {L}, 8, 28, 28) I, float({N}, 8, 2, 28, 28) J) -> (O) {{
+  O(n, a, b, h, w) +=! I(n, a, c, h, w) * J(n, c, b, h, w)
+}}
+"""
 CONVOLUTION = """
 def f(float(8, {C}, {H}, {H}) I, float({F}, {C}, 3, 3) W) -> (O) {{
   O(n, f, h, w) +=! I(n, c, h + kh, w + kw) * W(f, c, kh, kw)
@@ -33,6 +38,11 @@ def chosen(text: str, **sizes: object) -> tuple[str, str, tuple[str, ...]] | Non
     [
         (PRODUCT, {"M": 26, "K": 72, "N": 26}, ("n", "m", ())),
         (PRODUCT, {"M": 512, "K": 512, "N": 512}, ("n", "m", ("B",))),
+        (PRODUCT, {"M": 128, "K": 64, "N": 66}, ("n", "m", ("B",))),
+        (PRODUCT, {"M": 128, "K": 64, "N": 128}, ("n", "m", ("B",))),
+        (PRODUCT, {"M": 32, "K": 64, "N": 4000}, ("n", "m", ())),
+        (CHANNELS, {"N": 32, "L": 512}, ("w", "b", ())),
+        (CHANNELS, {"N": 1, "L": 16}, ("w", "a", ())),
         (TRANSPOSED, {"M": 1024, "K": 256, "N": 128}, ("n", "m", ("B",))),
         (TRANSPOSED, {"M": 128, "K": 1024, "N": 1024}, ("m", "n", ("A",))),
         (TRANSPOSED, {"M": "M", "K": "K", "N": "N"}, ("n", "m", ("B",))),
@@ -42,6 +52,11 @@ def chosen(text: str, **sizes: object) -> tuple[str, str, tuple[str, ...]] | Non
     ids=[
         "small",
         "far rows",
+        "vectors across lines",
+        "few sets of the cache",
+        "rows apart",
+        "read from memory once",
+        "read from caches",
         "transposed",
         "less to copy",
         "symbolic",

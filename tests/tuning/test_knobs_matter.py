@@ -27,6 +27,10 @@ def f(float(64, 4096) X) -> (float(64, 4096) Y, float(64) S) {
 def f(float(96, 64) A, float(64, 80) B) -> (float(96, 80) C) {
   C(m, n) +=! A(m, k) * B(k, n) where m in 0:96, n in 0:80, k in 0:64
 }""",
+    "far rows": """
+def f(float(96, 256) A, float(256, 128) B) -> (float(96, 128) C) {
+  C(m, n) +=! A(m, k) * B(k, n) where m in 0:96, n in 0:128, k in 0:256
+}""",
     "large": """
 def f(float(4096, 4096) X) -> (float(4096, 4096) Y) {
   Y(i, j) = exp(X(i, j)) where i in 0:4096, j in 0:4096
