@@ -18,12 +18,10 @@ from tcfuse.graph.candidates import candidates
 from tcfuse.graph.constraints import Constraint
 from tcfuse.graph.fusion import Field
 from tcfuse.graph.labels import labels
-from tcfuse.graph.legality import may_fuse
 from tcfuse.graph.part import Part, bits, parts, set_of
 from tcfuse.graph.prices import Prices, merged_nodes
 from tcfuse.graph.program import Choice, Program, Solution, best, load_solver
 from tcfuse.graph.quotient import circles
-from tcfuse.graph.regions import grow
 
 VISITS = 15_000
 """Nodes of candidates that are priced at most; parts that differ share them."""
@@ -90,7 +88,7 @@ class Board:
             greedy: The regions of the greedy plan.
             wishes: Nodes that have to be together are in one part.
         """
-        grown = grow(field.dag, field.members | field.waiting, may_fuse)
+        grown = field.grown(field.members | field.waiting)
         known = labels(field.order, field.pruner.around.blocked)
         joined = [w.required for w in wishes if w.required and w.required <= set(field.order)]
         found = parts(field.order, grown, greedy, known, joined)
