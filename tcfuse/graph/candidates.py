@@ -126,12 +126,12 @@ def _runs(prices: Prices, source: int, cuts: int) -> Iterator[int]:
             yield source & ((1 << high) - (1 << low))
 
 
-def _cut_points(prices: Prices, source: int, cuts: int) -> list[int]:
+def _cut_points(prices: Prices, source: int, cuts: int) -> Sequence[int]:
     """Numbers of nodes before which the fewest bytes cross, spread over the set."""
-    numbers = list(bits(source))
+    numbers = bits(source)
     if len(numbers) <= cuts + 1:
         return numbers[1:]
-    crossing = _crossing(prices, numbers)
+    crossing = _crossing(prices, source)
     chosen = []
     for k in range(cuts):
         low, high = (1 + (len(numbers) - 1) * j // cuts for j in (k, k + 1))
@@ -139,15 +139,16 @@ def _cut_points(prices: Prices, source: int, cuts: int) -> list[int]:
     return [numbers[j] for j in chosen]
 
 
-def _crossing(prices: Prices, numbers: list[int]) -> list[int]:
+def _crossing(prices: Prices, source: int) -> list[int]:
     """Bytes that the nodes before each place make for those behind it."""
+    numbers = bits(source)
     place = {k: j for j, k in enumerate(numbers)}
     change = [0] * (len(numbers) + 1)
     for j, k in enumerate(numbers):
-        for size, inside, _ in prices.traffic[k].writes:
-            last = max((place[user] for user in bits(inside) if user in place), default=j)
-            change[j + 1] += size
-            change[last + 1] -= size
+        for written in prices.traffic.writes[k]:
+            last = (written.readers & source).bit_length() - 1
+            change[j + 1] += written.size
+            change[place.get(last, j) + 1] -= written.size
     total, crossing = 0, []
     for amount in change:
         total += amount
