@@ -278,9 +278,7 @@ FOLLOWERS = frozenset(
 """Operators that may be epilogues."""
 
 
-def may_be_epilogue(
-    node: ir.Node, around: Surroundings, known: dict[ir.Node, bool]
-) -> bool:
+def may_be_epilogue(node: ir.Node, around: Surroundings, known: dict[ir.Node, bool]) -> bool:
     """Whether a product or convolution is before ``node``, with epilogues between at most.
 
     Args:

@@ -10,7 +10,7 @@ Nodes of a part are numbers, and sets of them the bits of an integer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,18 +91,23 @@ class Part:
 
     def pieces(self, some: int) -> list[int]:
         """The connected pieces of a set, by first node."""
-        found: list[int] = []
+        pieces: dict[int, int] = {}  # by their first nodes
+        home: dict[int, int] = {}
         for k in bits(some):
+            joined, first = 1 << k, k
             beside = self.preds[k] & some
-            if len(found) == 1 and beside:  # nearly always all of it is one piece
-                found[0] |= 1 << k
-                continue
-            apart = [piece for piece in found if not piece & beside]
-            joined = 1 << k
-            for piece in found:
-                joined |= piece if piece & beside else 0
-            found = [*apart, joined]
-        return sorted(found, key=lambda piece: piece & -piece)
+            while beside:
+                other = home[beside.bit_length() - 1]
+                while other not in pieces:  # joined to another since
+                    other = home[other]
+                piece = pieces.pop(other)
+                beside &= ~piece
+                joined |= piece
+                low, high = min(first, other), max(first, other)
+                first = home[high] = low
+            pieces[first] = joined
+            home[k] = first
+        return [pieces[first] for first in sorted(pieces)]
 
 
 def bits(some: int) -> Sequence[int]:
