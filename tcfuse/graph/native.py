@@ -393,9 +393,12 @@ def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Ver
     if is_one_anchor(nodes, around):
         return Verdict(f"ONNX Runtime fuses this into one {nodes[0].op_type}")
     middle = list(islice((n.op_type for n in nodes if n.op_type not in ROUNDING), 2))
-    if len(middle) <= 1 and QUANTIZED.issuperset(middle):
-        if sum(node.op_type == "QuantizeLinear" for node in nodes) == 1:
-            return Verdict(f"ONNX Runtime runs {min(middle, default='this')} on 8-bit integers")
+    if (
+        len(middle) <= 1
+        and QUANTIZED.issuperset(middle)
+        and sum(node.op_type == "QuantizeLinear" for node in nodes) == 1
+    ):
+        return Verdict(f"ONNX Runtime runs {min(middle, default='this')} on 8-bit integers")
     return ALLOWED
 
 

@@ -22,8 +22,8 @@ class NodeCost:
     """What one node moves and computes.
 
     Attributes:
-        reads: For each operand that a kernel reads: its position, and the bytes that are touched
-            and that there are.
+        reads: For each operand that a kernel reads: its position, and the bytes that are
+            touched and that there are.
         writes: Bytes of each result.
         flops: Weighted operations.
         alone_us: Microseconds of ONNX Runtime's kernel for the node.

@@ -44,10 +44,10 @@ class PartKinds:
         preds, succs = [0] * len(nodes), [0] * len(nodes)
         for k, node in enumerate(nodes):
             for value in node.inputs:
-                maker = number.get(value.producer(), -1) if value is not None else -1
-                if maker >= 0:
-                    preds[k] |= 1 << maker
-                    succs[maker] |= 1 << k
+                maker = value.producer() if value is not None else None
+                if maker is not None and maker in number:
+                    preds[k] |= 1 << number[maker]
+                    succs[number[maker]] |= 1 << k
         return cls(
             contractions=set_of(
                 k for n, k in number.items() if pruner.kind(n) is Kind.CONTRACTION

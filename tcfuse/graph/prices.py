@@ -1,8 +1,8 @@
 """What the choices of a part cost: by the cost model, and by what was measured.
 
-The same numbers as ``graph.cost`` has, for many regions at once from what is known of each node,
-since a part has hundreds of candidates.  A node that ONNX Runtime merges into a product or a convolution costs nothing
-while that stays with it.
+The same numbers as ``graph.cost`` has, for many regions at once from what is known of each
+node, since a part has hundreds of candidates.  A node that ONNX Runtime merges into a product
+or a convolution costs nothing while that stays with it.
 """
 
 from __future__ import annotations

@@ -201,9 +201,9 @@ def _rows(
     for node in sorted(covers):
         alike.setdefault((node in alone, tuple(covers[node])), []).append(node)
     columns = [[k] for k in sorted({k for others in covers.values() for k in others})]
-    for (is_alone, others), nodes in alike.items():
-        together = [alone[node] for node in nodes if is_alone]
-        rows.add([*others, *together[:1]], 1.0, 1.0)
+    for (is_alone, shared), same in alike.items():
+        together = [alone[node] for node in same if is_alone]
+        rows.add([*shared, *together[:1]], 1.0, 1.0)
         columns += [together] if together else []
     regions = [k for k, choice in enumerate(program.choices) if choice.is_region]
     for nodes in program.together:

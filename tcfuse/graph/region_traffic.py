@@ -88,7 +88,7 @@ class RegionTraffic:
         self._homes = np.array(homes, np.int64)
 
     def _write(self, nodes: Sequence[ir.Node], number: Mapping[ir.Node, int]) -> None:
-        """Results that always leave a region, and those that do unless all readers are in it."""
+        """Results that always leave, and those that do unless all readers are inside."""
         leaving = [sum(w.size for w in written if w.leaves) for written in self.writes]
         self._leaving = np.array(leaving, np.int64)
         kept = [
