@@ -22,6 +22,7 @@ from tcfuse.graph.constraints import Constraint
 from tcfuse.graph.cuts import cut_joined
 from tcfuse.graph.legality import MAX_NODES
 from tcfuse.graph.part import Part, bits, set_of
+from tcfuse.graph.part_kinds import PartKinds
 from tcfuse.graph.prices import Prices
 from tcfuse.graph.worth import CONSERVATIVE, EAGER, expected_to_win
 from tcfuse.opdef import Kind
@@ -55,19 +56,26 @@ def candidates(prices: Prices, cuts: int, wishes: Sequence[Constraint] = ()) -> 
             found |= dict.fromkeys(
                 some for some in (part.hull(numbers), *around) if _is_whole(part, some)
             )
-    for source in dict.fromkeys(sources):
-        for some in (*_runs(prices, source, cuts), *_neighbours(prices, source)):
-            for piece in part.pieces(some):
-                if piece in seen:
-                    continue
-                seen.add(piece)
-                for region in {piece, *_trimmed(prices, piece)}:
-                    if region not in found and is_legal(prices, region):
-                        found[region] = None
+    kinds = PartKinds.of(part, prices.pruner)
+    for some in dict.fromkeys(_around_sources(prices, dict.fromkeys(sources), cuts)):
+        for piece in part.pieces(some):
+            if piece in seen:
+                continue
+            seen.add(piece)
+            for region in {piece, *_trimmed(prices, kinds, piece)}:
+                if region not in found and is_legal(prices, kinds, region):
+                    found[region] = None
     return list(found)
 
 
-def is_legal(prices: Prices, region: int) -> bool:
+def _around_sources(prices: Prices, sources: Iterable[int], cuts: int) -> Iterator[int]:
+    """Sets that sources are cut into, or that differ little from them."""
+    for source in sources:
+        yield from _runs(prices, source, cuts)
+        yield from _neighbours(prices, source)
+
+
+def is_legal(prices: Prices, kinds: PartKinds, region: int) -> bool:
     """Whether a connected set may be a region."""
     part, pruner = prices.part, prices.pruner
     if not region or region.bit_count() > MAX_NODES or not part.is_convex(region):
@@ -76,16 +84,24 @@ def is_legal(prices: Prices, region: int) -> bool:
     rules = CONSERVATIVE if pruner.conservative else EAGER
     if not all(rule(pruner, nodes) for rule in rules if rule is not expected_to_win):
         return False
-    if pruner.conservative and len(cut_joined(nodes, pruner.opsets)) > 1:
+    if (
+        pruner.conservative
+        and region & kinds.normalisations
+        and region & kinds.joins
+        and len(cut_joined(nodes, pruner.opsets)) > 1
+    ):
         return False
-    products = [node for node in nodes if pruner.kind(node) is Kind.CONTRACTION]
-    pieces = in_pieces(nodes, set(nodes), pruner.opsets) if products else ()
-    return not any(reads_pieces(node, pieces) for node in products)
+    if not region & kinds.contractions or not region & kinds.pieces:
+        return True
+    pieces = in_pieces(nodes, set(nodes), pruner.opsets)
+    return not any(
+        reads_pieces(part.nodes[k], pieces) for k in bits(region & kinds.contractions)
+    )
 
 
 def _is_whole(part: Part, some: int) -> bool:
     """Whether a set is convex and in one piece."""
-    return part.is_convex(some) and len(list(part.pieces(some))) == 1
+    return part.is_convex(some) and len(part.pieces(some)) == 1
 
 
 def _grown(part: Part, source: int, wishes: Sequence[Constraint]) -> list[int]:
@@ -110,12 +126,14 @@ def _without_contractions(prices: Prices) -> int:
     )
 
 
-def _trimmed(prices: Prices, region: int) -> Iterator[int]:
+def _trimmed(prices: Prices, kinds: PartKinds, region: int) -> list[int]:
     """What is left of a set without what is better off outside."""
+    if kinds.stays(region):
+        return [region]
     part = prices.part
     number = {part.nodes[k]: k for k in bits(region)}
     left: Iterable[ir.Node] = prices.pruner.trimmed(part.members(region))
-    yield from part.pieces(set_of(number[node] for node in left))
+    return part.pieces(set_of(number[node] for node in left))
 
 
 def _runs(prices: Prices, source: int, cuts: int) -> Iterator[int]:
@@ -126,12 +144,12 @@ def _runs(prices: Prices, source: int, cuts: int) -> Iterator[int]:
             yield source & ((1 << high) - (1 << low))
 
 
-def _cut_points(prices: Prices, source: int, cuts: int) -> list[int]:
+def _cut_points(prices: Prices, source: int, cuts: int) -> Sequence[int]:
     """Numbers of nodes before which the fewest bytes cross, spread over the set."""
-    numbers = list(bits(source))
+    numbers = bits(source)
     if len(numbers) <= cuts + 1:
         return numbers[1:]
-    crossing = _crossing(prices, numbers)
+    crossing = _crossing(prices, source)
     chosen = []
     for k in range(cuts):
         low, high = (1 + (len(numbers) - 1) * j // cuts for j in (k, k + 1))
@@ -139,15 +157,16 @@ def _cut_points(prices: Prices, source: int, cuts: int) -> list[int]:
     return [numbers[j] for j in chosen]
 
 
-def _crossing(prices: Prices, numbers: list[int]) -> list[int]:
+def _crossing(prices: Prices, source: int) -> list[int]:
     """Bytes that the nodes before each place make for those behind it."""
+    numbers = bits(source)
     place = {k: j for j, k in enumerate(numbers)}
     change = [0] * (len(numbers) + 1)
     for j, k in enumerate(numbers):
-        for size, inside, _ in prices.traffic[k].writes:
-            last = max((place[user] for user in bits(inside) if user in place), default=j)
-            change[j + 1] += size
-            change[last + 1] -= size
+        for written in prices.traffic.writes[k]:
+            last = (written.readers & source).bit_length() - 1
+            change[j + 1] += written.size
+            change[place.get(last, j) + 1] -= written.size
     total, crossing = 0, []
     for amount in change:
         total += amount
@@ -158,7 +177,7 @@ def _crossing(prices: Prices, numbers: list[int]) -> list[int]:
 def _neighbours(prices: Prices, source: int) -> Iterator[int]:
     """A set with or without single nodes."""
     part = prices.part
-    members = list(bits(source))
+    members = bits(source)
     yield source
     inner = [k for k in members if prices.pruner.kind(part.nodes[k]) is Kind.CONTRACTION]
     for k in inner[:MOST_CONTRACTIONS]:
@@ -167,7 +186,7 @@ def _neighbours(prices: Prices, source: int) -> Iterator[int]:
     beside = 0
     for k in members:
         beside |= part.near[k]
-    for k in list(bits(beside & ~source))[:MOST_BORDER]:
+    for k in bits(beside & ~source)[:MOST_BORDER]:
         yield source | 1 << k
     first = [k for k in members if not part.before[k] & source]
     last = [k for k in members if not part.after[k] & source]

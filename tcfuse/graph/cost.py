@@ -221,12 +221,12 @@ def node_flops(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     read = () if node.op_type in PARTIAL else node.inputs
     values = [v for v in (*read, *node.outputs) if v is not None]
     largest = max((elements(value, sizes) for value in values), default=0)
-    return min(largest, _wanted(node, sizes)) * _cycles(node)
+    return min(largest, wanted(node, sizes)) * _cycles(node)
 
 
-def _wanted(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
+def wanted(node: ir.Node, sizes: Mapping[str, int] | None) -> float:
     """Elements that those who read ``node`` want: parts of it only, or all."""
-    users = [(user, position) for value in node.outputs for user, position in value.uses()]
+    users = [user for value in node.outputs for user in value.uses()]
     if not users or any(u.op_type not in PARTIAL or position != 0 for u, position in users):
         return math.inf
     return sum(elements(value, sizes) for user, _ in users for value in user.outputs)

@@ -61,7 +61,7 @@ def cut_shared(region: Sequence[ir.Node]) -> list[list[ir.Node]]:
 
 def cut_joined(region: Sequence[ir.Node], opsets: Mapping[str, int]) -> list[list[ir.Node]]:
     """``region`` without the edges between what moves data and what normalises it."""
-    if not any(n.op_type in NORMALISATIONS for n in region) or not any(map(_joins, region)):
+    if not any(n.op_type in NORMALISATIONS for n in region) or not any(map(joins, region)):
         return [list(region)]
     kinds = {node: definition_of(node, opsets).kind for node in region}
     parts = components([node for node in region if kinds[node] in MOVES])
@@ -74,7 +74,7 @@ def cut_joined(region: Sequence[ir.Node], opsets: Mapping[str, int]) -> list[lis
     return grow(node_graph(region), set(region), may_fuse)
 
 
-def _joins(node: ir.Node) -> bool:
+def joins(node: ir.Node) -> bool:
     """Whether ``node`` puts values side by side along another axis than the last."""
     shape = dims(node.outputs[0])
     if node.op_type != "Concat" or shape is None:

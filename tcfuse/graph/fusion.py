@@ -8,7 +8,7 @@ rejection.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 import onnx_ir as ir
@@ -48,6 +48,7 @@ class Field:
     waiting: frozenset[ir.Node]
     reasons: Mapping[ir.Node, str]
     pruner: Pruner
+    _grown: dict[frozenset[ir.Node], list[list[ir.Node]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -81,6 +82,13 @@ class Field:
         pruner = Pruner(opsets, around, conservative, machine, dict(sizes or {}))
         return cls(graph, dag, order, members, frozenset(waiting), reasons, pruner)
 
+    def grown(self, members: Iterable[ir.Node]) -> Sequence[Sequence[ir.Node]]:
+        """Maximal regions of ``members``, grown once."""
+        some = frozenset(members)
+        if some not in self._grown:
+            self._grown[some] = grow(self.dag, some, may_fuse)
+        return self._grown[some]
+
     def fresh_pruner(self) -> Pruner:
         """A pruner that has seen nothing yet."""
         return replace(self.pruner, reasons={}, absorbed={})
@@ -113,13 +121,18 @@ def greedy(field: Field) -> FusionPlan:
     opsets, machine = field.pruner.opsets, field.pruner.machine
     reasons = dict(field.reasons)
 
+    known: dict[frozenset[ir.Node], tuple[Pruner, list[list[ir.Node]]]] = {}
+
     def pruned(members: Collection[ir.Node]) -> tuple[Pruner, list[list[ir.Node]]]:
-        pruner = field.fresh_pruner()
-        grown = grow(field.dag, members, may_fuse)
-        regions = hand_over([part for region in grown for part in cut_shared(region)], opsets)
-        if pruner.conservative:
-            regions = [part for region in regions for part in cut_joined(region, opsets)]
-        return pruner, pruner.prune(regions)
+        some = frozenset(members)
+        if some not in known:  # asked for again when all or none of the waiting join
+            pruner = field.fresh_pruner()
+            parts = [part for region in field.grown(some) for part in cut_shared(region)]
+            regions = hand_over(parts, opsets)
+            if pruner.conservative:
+                regions = [part for region in regions for part in cut_joined(region, opsets)]
+            known[some] = pruner, pruner.prune(regions)
+        return known[some]
 
     gain = field.fresh_pruner().gain
     joined, left = adopted(

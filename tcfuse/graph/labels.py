@@ -7,7 +7,8 @@ so it says what is known of everything within ``ROUNDS`` edges.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 
 import onnx_ir as ir
@@ -22,55 +23,99 @@ MOST_ELEMENTS = 16
 """Of a constant that prices may depend on."""
 
 
-def labels(
-    nodes: Sequence[ir.Node], marked: Collection[ir.Value] = frozenset()
-) -> dict[ir.Node, bytes]:
-    """A label for each of ``nodes``, the same in every run.
+@dataclass(frozen=True, slots=True, eq=False)
+class Labels:
+    """Labels of the nodes of one graph, the same in every run.
+
+    Attributes:
+        own: Of each node by itself.
+        around: Of each node with all that is near it.
+    """
+
+    own: dict[ir.Node, bytes]
+    around: dict[ir.Node, bytes]
+
+
+def labels(nodes: Sequence[ir.Node], marked: Collection[ir.Value] = frozenset()) -> Labels:
+    """A label for each of ``nodes``.
 
     Args:
         nodes: All of one graph.
         marked: Values of which more is known than the graph says.
     """
-    found = {node: _digest(_described(node, marked)) for node in nodes}
-    makers = {
-        node: [value.producer() if value is not None else None for value in node.inputs]
+    describe = _Describer(marked)
+    own = [_digest(b"|".join(describe.node(node))) for node in nodes]
+    number = {node: k for k, node in enumerate(nodes)}
+    outside = len(nodes)  # whatever is not among the nodes has this number, and the label "-"
+    makers = [
+        [
+            number.get(maker, outside)
+            if value is not None and (maker := value.producer()) is not None
+            else outside
+            for value in node.inputs
+        ]
         for node in nodes
-    }
-    readers = {
-        node: [(user, b"%d" % k) for value in node.outputs for user, k in value.uses()]
+    ]
+    readers = [
+        [
+            (number.get(user, outside), b"%d" % position)
+            for value in node.outputs
+            for user, position in value.uses()
+        ]
         for node in nodes
-    }
+    ]
+    found = [*own, b"-"]
     for _ in range(ROUNDS):
         before = found
-        found = {
-            node: _digest(
+        texts = (
+            b"|".join(
                 [
-                    before[node],
-                    *(before.get(maker, b"-") if maker is not None else b"-" for maker in made),
+                    before[k],
+                    *[before[maker] for maker in makers[k]],
                     b"",
-                    *sorted(before.get(user, b"-") + k for user, k in readers[node]),
+                    *sorted([before[user] + position for user, position in readers[k]]),
                 ]
             )
-            for node, made in makers.items()
-        }
-    return found
+            for k in range(outside)
+        )
+        known: dict[bytes, bytes] = {}
+        found = [known.get(text) or known.setdefault(text, _digest(text)) for text in texts]
+        found.append(b"-")
+    around = dict(zip(nodes, found, strict=False))
+    return Labels(dict(zip(nodes, own, strict=True)), around)
 
 
-def _digest(parts: Iterable[bytes]) -> bytes:
-    return blake2b(b"|".join(parts), digest_size=12).digest()
+def _digest(text: bytes) -> bytes:
+    return blake2b(text, digest_size=12).digest()
 
 
-def _described(node: ir.Node, marked: Collection[ir.Value]) -> Iterator[bytes]:
-    """A node by itself."""
-    yield f"{node.domain}:{node.op_type}:{sorted(map(str, node.meta))}".encode()
-    for attribute in sorted(node.attributes.values(), key=lambda a: a.name):
-        if attribute.type not in (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH):
-            yield f"{attribute.name}={attribute.value}".encode()
-    for value in (*node.inputs, None, *node.outputs):
-        if value is None:
-            yield b"-"
-            continue
-        shape, last = dims(value), value.is_graph_output()
-        yield f"{value.dtype}{shape}{last:d}{value in marked:d}".encode()
-        if (tensor := constant_tensor(value)) is not None:
-            yield tensor.tobytes() if tensor.size <= MOST_ELEMENTS else b"constant"
+class _Describer:
+    """Describes nodes by themselves; the text of a type and a shape is made once."""
+
+    def __init__(self, marked: Collection[ir.Value]) -> None:
+        self._marked = marked
+        self._texts: dict[object, bytes] = {}
+
+    def node(self, node: ir.Node) -> Iterator[bytes]:
+        """What a label says of a node."""
+        yield f"{node.domain}:{node.op_type}:{sorted(map(str, node.meta))}".encode()
+        for attribute in sorted(node.attributes.values(), key=lambda a: a.name):
+            if attribute.type not in (ir.AttributeType.TENSOR, ir.AttributeType.GRAPH):
+                yield f"{attribute.name}={attribute.value}".encode()
+        if len(set(node.inputs)) < len(node.inputs):  # what is read twice is moved once
+            yield str([node.inputs.index(value) for value in node.inputs]).encode()
+        for value in (*node.inputs, None, *node.outputs):
+            if value is None:
+                yield b"-"
+                continue
+            yield self._value(value)
+            if (tensor := constant_tensor(value)) is not None:
+                yield tensor.tobytes() if tensor.size <= MOST_ELEMENTS else b"constant"
+
+    def _value(self, value: ir.Value) -> bytes:
+        """Type and shape of a value, and how it is used."""
+        key = value.dtype, dims(value), value.is_graph_output(), value in self._marked
+        if key not in self._texts:
+            dtype, shape, last, marked = key
+            self._texts[key] = f"{dtype}{shape}{last:d}{marked:d}".encode()
+        return self._texts[key]

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import onnx_ir as ir
 
@@ -270,6 +271,43 @@ EPILOGUES: Mapping[str, Callable[[ir.Node, ir.Value, Surroundings], Anchor | Non
 }
 
 
+FOLLOWERS = frozenset(
+    {"Add", "Cast", "Div", "Mul", "QuantizeLinear", *CONV_ACTIVATIONS, *CONV_FOLDED}
+    | GEMM_ACTIVATIONS
+)
+"""Operators that may be epilogues."""
+
+
+def may_be_epilogue(node: ir.Node, around: Surroundings, known: dict[ir.Node, bool]) -> bool:
+    """Whether a product or convolution is before ``node``, with epilogues between at most.
+
+    Args:
+        node: Any node.
+        around: What is known of the graph.
+        known: Filled in: the answer for nodes that were asked about.
+    """
+    seen: set[ir.Node] = set()
+    stack = [] if around.final else [node]
+    while stack:
+        current = stack.pop()
+        if known.get(current):
+            known[node] = True
+            return True
+        if current in seen or current in known or current.op_type not in FOLLOWERS:
+            continue
+        seen.add(current)
+        for value in current.inputs:
+            maker = value.producer() if value is not None else None
+            if value is None or maker is None or len(value.uses()) != 1:
+                continue
+            if maker.op_type in EPILOGUES:
+                known[node] = True
+                return True
+            stack.append(maker)
+    known.update(dict.fromkeys(seen, False))
+    return False
+
+
 def _others_fixed(node: ir.Node, value: ir.Value, around: Surroundings) -> bool:
     """Whether every operand but ``value`` is a constant."""
     return all(v is None or v is value or around.is_fixed(v) for v in node.inputs)
@@ -333,6 +371,10 @@ PATTERNS: tuple[tuple[str, Mapping[str, int]], ...] = (
 )
 """Subgraphs, by the operators they consist of, that become one good kernel."""
 
+LARGEST_PATTERN = max(sum(pattern.values()) for _, pattern in PATTERNS)
+
+ROUNDING = frozenset({"DequantizeLinear", "QuantizeLinear"})
+
 QUANTIZED = frozenset(
     {"Add", "AveragePool", "Concat", "LeakyRelu", "Mul", "Sigmoid", "Softmax", "Where"}
 )
@@ -343,17 +385,18 @@ def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Ver
     """Refuses a region that is exactly what ONNX Runtime makes one kernel of."""
     if around.final:
         return ALLOWED
-    count = Counter(node.op_type for node in nodes)
-    for name, pattern in PATTERNS:
-        if count == pattern and _is_closed(nodes, around):
-            return Verdict(f"ONNX Runtime fuses this into {name}")
+    if len(nodes) <= LARGEST_PATTERN:
+        count = Counter(node.op_type for node in nodes)
+        for name, pattern in PATTERNS:
+            if count == pattern and _is_closed(nodes, around):
+                return Verdict(f"ONNX Runtime fuses this into {name}")
     if is_one_anchor(nodes, around):
         return Verdict(f"ONNX Runtime fuses this into one {nodes[0].op_type}")
-    middle = set(count) - {"DequantizeLinear", "QuantizeLinear"}
+    middle = list(islice((n.op_type for n in nodes if n.op_type not in ROUNDING), 2))
     if (
-        count["QuantizeLinear"] == 1
-        and sum(count[m] for m in middle) <= 1
-        and middle <= QUANTIZED
+        len(middle) <= 1
+        and QUANTIZED.issuperset(middle)
+        and sum(node.op_type == "QuantizeLinear" for node in nodes) == 1
     ):
         return Verdict(f"ONNX Runtime runs {min(middle, default='this')} on 8-bit integers")
     return ALLOWED
@@ -362,7 +405,7 @@ def not_one_native_kernel(nodes: Sequence[ir.Node], around: Surroundings) -> Ver
 def is_one_anchor(nodes: Sequence[ir.Node], around: Surroundings) -> bool:
     """Whether all nodes but the first are merged into it, a convolution or matrix product."""
     absorbed: Absorbed = {}
-    for node in nodes[1:]:
+    for node in islice(nodes, 1, None):
         after = epilogue(node, absorbed, around)
         if after is None:
             return False

@@ -53,8 +53,11 @@ def native_kernels(nodes: Sequence[ir.Node]) -> list[NativeKernel]:
     """What is launched for ``nodes`` of one graph, given in topological order."""
     left = dict.fromkeys(node for node in nodes if FREE not in node.meta)
     found: list[NativeKernel] = []
-    for rule in RULES:
-        for node in list(left):
+    by_type: dict[str, list[ir.Node]] = {}
+    for node in left:
+        by_type.setdefault(node.op_type, []).append(node)
+    for hearts, rule in RULES:
+        for node in [node for heart in hearts for node in by_type.get(heart, ())]:
             merged = rule(node, left) if node in left else None
             if merged is not None:
                 found.append(merged)
@@ -81,8 +84,6 @@ Left = Collection[ir.Node]
 
 def _on_integers(node: ir.Node, left: Left) -> NativeKernel | None:
     """An operator between DequantizeLinear and this QuantizeLinear."""
-    if node.op_type != "QuantizeLinear":
-        return None
     nodes = [node]
     while (before := _only_maker(nodes[-1].inputs[0], left)) is not None:
         nodes.append(before)
@@ -113,8 +114,6 @@ def _is_only_for(node: ir.Node, reader: ir.Node, left: Left) -> bool:
 
 def _gelu(node: ir.Node, left: Left) -> NativeKernel | None:
     """``x * (1 + erf(x / sqrt(2))) * 0.5``, in whichever order its factors come."""
-    if node.op_type != "Erf":
-        return None
     scale = _only_maker(node.inputs[0], left)
     one = _only_reader(node, left)
     if scale is None or scale.op_type not in ("Div", "Mul") or one is None:
@@ -137,8 +136,6 @@ def _halves(product: ir.Node, left: Left) -> Iterator[ir.Node]:
 
 def _fast_gelu(node: ir.Node, left: Left) -> NativeKernel | None:
     """``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))``."""
-    if node.op_type != "Tanh":
-        return None
     one = _only_reader(node, left)
     product = _only_reader(one, left) if one is not None else None
     if one is None or one.op_type != "Add" or product is None or product.op_type != "Mul":
@@ -160,8 +157,6 @@ def _fast_gelu(node: ir.Node, left: Left) -> NativeKernel | None:
 
 def _quick_gelu(node: ir.Node, left: Left) -> NativeKernel | None:
     """``x * sigmoid(a * x)``."""
-    if node.op_type != "Sigmoid":
-        return None
     product = _only_reader(node, left)
     if product is None or product.op_type != "Mul":
         return None
@@ -175,8 +170,6 @@ def _quick_gelu(node: ir.Node, left: Left) -> NativeKernel | None:
 
 def _skip_normalization(node: ir.Node, left: Left) -> NativeKernel | None:
     """A LayerNormalization of a sum of two values of one shape and three axes."""
-    if node.op_type not in ("LayerNormalization", "SimplifiedLayerNormalization"):
-        return None
     total = _only_maker(node.inputs[0], left)
     if total is None or total.op_type != "Add":
         return None
@@ -191,8 +184,6 @@ def _skip_normalization(node: ir.Node, left: Left) -> NativeKernel | None:
 
 def _square_mean(node: ir.Node, left: Left) -> NativeKernel | None:
     """``x / sqrt(mean(x * x) + e) * w``: a SimplifiedLayerNormalization."""
-    if node.op_type != "Sqrt":
-        return None
     nodes, current = [node], node
     for op_type in ("Add", "ReduceMean", "Pow"):
         before = next((m for v in current.inputs if (m := _only_maker(v, left))), None)
@@ -208,15 +199,16 @@ def _square_mean(node: ir.Node, left: Left) -> NativeKernel | None:
     return _merged("SimplifiedLayerNormalization", nodes[::-1])
 
 
-RULES: Sequence[Callable[[ir.Node, Left], NativeKernel | None]] = (
-    _gelu,
-    _fast_gelu,
-    _quick_gelu,
-    _square_mean,
-    _skip_normalization,
-    _on_integers,
+RULES: Sequence[tuple[tuple[str, ...], Callable[[ir.Node, Left], NativeKernel | None]]] = (
+    (("Erf",), _gelu),
+    (("Tanh",), _fast_gelu),
+    (("Sigmoid",), _quick_gelu),
+    (("Sqrt",), _square_mean),
+    (("LayerNormalization", "SimplifiedLayerNormalization"), _skip_normalization),
+    (("QuantizeLinear",), _on_integers),
 )
-"""Each finds what one node is the heart of, among nodes that are left; the first wins."""
+"""Each finds what one node is the heart of, which is one of those operators, among nodes that
+are left; the first wins."""
 
 
 def _only_maker(value: ir.Value | None, left: Left) -> ir.Node | None:

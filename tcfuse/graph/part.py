@@ -10,13 +10,17 @@ Nodes of a part are numbers, and sets of them the bits of an integer.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx_ir as ir
 
 from tcfuse.graph.regions import read_values
 from tcfuse.store import key_of
+
+FEW = 12
+"""Numbers that are faster taken out of a set one by one than by NumPy."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,28 +31,35 @@ class Part:
         edges: Pairs of numbers of which the second waits for the first.
         greedy: The regions of the greedy plan, as bit sets.
         key: A digest that equal parts share.
+        preds: For each node, those that it waits for at once.
+        near: Those, and those that wait for it.
+        before: All that it waits for.
+        after: All that wait for it.
     """
 
     nodes: tuple[ir.Node, ...]
     edges: tuple[tuple[int, int], ...]
     greedy: tuple[int, ...]
     key: str
+    preds: list[int] = field(init=False)
     near: list[int] = field(init=False)
     before: list[int] = field(init=False)
     after: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         count = len(self.nodes)
-        near, before, after = [0] * count, [0] * count, [0] * count
+        preds, near, before, after = ([0] * count for _ in range(4))
         for a, b in self.edges:
+            preds[b] |= 1 << a
             near[a] |= 1 << b
             near[b] |= 1 << a
         for a, b in sorted(self.edges, key=lambda edge: edge[1]):
             before[b] |= before[a] | 1 << a
         for a, b in sorted(self.edges, reverse=True):
             after[a] |= after[b] | 1 << b
-        for name, found in (("near", near), ("before", before), ("after", after)):
-            object.__setattr__(self, name, found)
+        found = {"preds": preds, "near": near, "before": before, "after": after}
+        for name, sets in found.items():
+            object.__setattr__(self, name, sets)
 
     @property
     def everything(self) -> int:
@@ -61,11 +72,14 @@ class Part:
 
     def is_convex(self, some: int) -> bool:
         """Whether no path leaves the set and comes back."""
-        before = after = 0
-        for k in bits(some):
-            before |= self.before[k]
-            after |= self.after[k]
-        return not before & after & ~some
+        outside = self.span(some) & ~some
+        if outside.bit_count() > some.bit_count():
+            return self.hull(some) == some
+        return not any(self.before[k] & some and self.after[k] & some for k in bits(outside))
+
+    def span(self, some: int) -> int:
+        """All numbers from the first of a set to its last."""
+        return (1 << some.bit_length()) - (some & -some)
 
     def hull(self, some: int) -> int:
         """The smallest convex set around a set."""
@@ -75,26 +89,45 @@ class Part:
             after |= self.after[k]
         return some | before & after
 
-    def pieces(self, some: int) -> Iterator[int]:
-        """The connected pieces of a set."""
-        while some:
-            piece = reached = some & -some
-            while reached:
-                beside = 0
-                for k in bits(reached):
-                    beside |= self.near[k]
-                reached = beside & some & ~piece
-                piece |= reached
-            some &= ~piece
-            yield piece
+    def pieces(self, some: int) -> list[int]:
+        """The connected pieces of a set, by first node."""
+        pieces: dict[int, int] = {}  # by their first nodes
+        home: dict[int, int] = {}
+        for k in bits(some):
+            joined, first = 1 << k, k
+            beside = self.preds[k] & some
+            while beside:
+                other = home[beside.bit_length() - 1]
+                while other not in pieces:  # joined to another since
+                    other = home[other]
+                piece = pieces.pop(other)
+                beside &= ~piece
+                joined |= piece
+                low, high = min(first, other), max(first, other)
+                first = home[high] = low
+            pieces[first] = joined
+            home[k] = first
+        return [pieces[first] for first in sorted(pieces)]
 
 
-def bits(some: int) -> Iterator[int]:
+def bits(some: int) -> Sequence[int]:
     """The numbers in a set, smallest first."""
+    if some.bit_count() > FEW:
+        return np.flatnonzero(rows([some], some.bit_length())[0]).tolist()
+    found = []
     while some:
         lowest = some & -some
-        yield lowest.bit_length() - 1
+        found.append(lowest.bit_length() - 1)
         some ^= lowest
+    return found
+
+
+def rows(sets: Sequence[int], count: int) -> np.ndarray:
+    """A row of truth values for each set, of which ``count`` numbers are asked for."""
+    width = -(-count // 8)
+    data = b"".join(some.to_bytes(width, "little") for some in sets)
+    packed = np.frombuffer(data, np.uint8).reshape(len(sets), width)
+    return np.unpackbits(packed, axis=1, count=count, bitorder="little").view(np.bool_)
 
 
 def set_of(numbers: Iterable[int]) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx_ir as ir
 
 from tcfuse.errors import OptionError
@@ -18,12 +19,11 @@ from tcfuse.graph.candidates import candidates
 from tcfuse.graph.constraints import Constraint
 from tcfuse.graph.fusion import Field
 from tcfuse.graph.labels import labels
-from tcfuse.graph.legality import may_fuse
-from tcfuse.graph.part import Part, bits, parts, set_of
+from tcfuse.graph.node_costs import NodeCosts
+from tcfuse.graph.part import Part, bits, parts, rows, set_of
 from tcfuse.graph.prices import Prices, merged_nodes
 from tcfuse.graph.program import Choice, Program, Solution, best, load_solver
 from tcfuse.graph.quotient import circles
-from tcfuse.graph.regions import grow
 
 VISITS = 15_000
 """Nodes of candidates that are priced at most; parts that differ share them."""
@@ -68,12 +68,14 @@ class Board:
         field: What regions can be made of.
         parts: Where they are chosen.
         merged: What ONNX Runtime merges into products and convolutions.
+        costs: Of single nodes.
         cuts: Cut points that there is time for.
     """
 
     field: Field
     parts: Sequence[Part]
     merged: Mapping[ir.Node, ir.Node]
+    costs: NodeCosts
     cuts: int
 
     @classmethod
@@ -90,14 +92,15 @@ class Board:
             greedy: The regions of the greedy plan.
             wishes: Nodes that have to be together are in one part.
         """
-        grown = grow(field.dag, field.members | field.waiting, may_fuse)
+        grown = field.grown(field.members | field.waiting)
         known = labels(field.order, field.pruner.around.blocked)
         joined = [w.required for w in wishes if w.required and w.required <= set(field.order)]
-        found = parts(field.order, grown, greedy, known, joined)
+        found = parts(field.order, grown, greedy, known.around, joined)
         sizes = {part.key: len(part.nodes) for part in found}
         cuts = math.isqrt(6 * VISITS // max(sum(sizes.values()), 1))
         merged = merged_nodes(field.order, field.pruner)
-        return cls(field, found, merged, min(cuts, MOST_CUTS))
+        costs = NodeCosts(field.pruner, known)
+        return cls(field, found, merged, costs, min(cuts, MOST_CUTS))
 
 
 @dataclass(slots=True, eq=False)
@@ -149,14 +152,20 @@ class Planner:
     def prices(self, part: Part) -> Prices:
         """Prices of the choices of a part; equal parts share them."""
         if part.key not in self._prices:
-            pruner = self.board.field.fresh_pruner()
-            self._prices[part.key] = Prices(part, pruner, self.board.merged, self.doubt)
+            board = self.board
+            pruner = board.field.fresh_pruner()
+            self._prices[part.key] = Prices(part, pruner, board.merged, board.costs, self.doubt)
         return self._prices[part.key]
 
-    def price(self, part: Part, prices: Prices, region: int) -> float:
-        """Price of one region: measured if it was, else predicted."""
-        gain = self.gains.get(part.key, {}).get(region)
-        return prices.region_us(region) if gain is None else prices.measured_us(region, gain)
+    def region_prices(
+        self, part: Part, prices: Prices, regions: Sequence[int]
+    ) -> dict[int, float]:
+        """Prices of regions: measured if they were, else predicted."""
+        measured = self.gains.get(part.key, {})
+        gains = {r: gain for r in regions if (gain := measured.get(r)) is not None}
+        guessed = [region for region in regions if region not in gains]
+        found = dict(zip(guessed, prices.regions_us(guessed), strict=True))
+        return found | {r: prices.measured_us(r, gain) for r, gain in gains.items()}
 
     def greedy(self, part: Part) -> Cover:
         """The regions of the greedy plan, and their price."""
@@ -167,7 +176,7 @@ class Planner:
 
     def _total(self, part: Part, prices: Prices, regions: Iterable[int]) -> float:
         regions = list(regions)
-        total = sum(self.price(part, prices, region) for region in regions)
+        total = sum(self.region_prices(part, prices, regions).values())
         return total + prices.rest_us(sum(regions))
 
     def _pool(self, part: Part, prices: Prices) -> list[int]:
@@ -234,10 +243,11 @@ class Planner:
                 )
         native = sum(price for _, price in whole)
         numbered: dict[int, int] = {}
-        for region in pool:
-            price = self.price(part, prices, region)
-            least = native - prices.rest_us(region)
-            if not together and price >= max(least, sum(alone[k] for k in bits(region))):
+        known = self.region_prices(part, prices, pool)
+        apart = rows(pool, len(part.nodes)) @ np.array(alone)
+        for region, rest, each in zip(pool, prices.rests_us(pool), apart.tolist(), strict=True):
+            price = known[region]
+            if not together and price >= max(native - rest, each):
                 continue  # ONNX Runtime is faster whatever is chosen around it
             numbered[len(choices)] = region
             choices.append(Choice(frozenset(bits(region)), price))

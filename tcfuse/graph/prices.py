@@ -1,47 +1,34 @@
 """What the choices of a part cost: by the cost model, and by what was measured.
 
-The same numbers as ``graph.cost`` has, from sums kept for each node, since a part has hundreds
-of candidates.  A node that ONNX Runtime merges into a product or a convolution costs nothing
-while that stays with it.
+The same numbers as ``graph.cost`` has, for many regions at once from what is known of each
+node, since a part has hundreds of candidates.  A node that ONNX Runtime merges into a product
+or a convolution costs nothing while that stays with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import onnx_ir as ir
 
 from tcfuse.graph import native
-from tcfuse.graph.boundary import neighbours, static_inputs
-from tcfuse.graph.cost import VECTOR, node_flops, region_flops
+from tcfuse.graph.boundary import neighbours
+from tcfuse.graph.cost import VECTOR, region_flops
 from tcfuse.graph.layout import reorder_us
-from tcfuse.graph.native_kernel import node_us
 from tcfuse.graph.native_kernels import FREE, native_kernels
-from tcfuse.graph.part import Part, bits, set_of
+from tcfuse.graph.node_costs import NodeCosts
+from tcfuse.graph.part import Part, bits, rows, set_of
 from tcfuse.graph.products import product_of
-from tcfuse.graph.traffic import PARTIAL, n_bytes
+from tcfuse.graph.region_traffic import RegionTraffic
 from tcfuse.graph.worth import Pruner
 
 MERGING = frozenset({*native.QUANTIZED_ANCHORS, *native.POOLS})
 """Operators that take in what prepares their operands."""
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Traffic:
-    """What one node moves and computes.
-
-    Attributes:
-        reads: For each operand: a number for the value, the number of the node of the part that
-            makes it or -1, and the bytes that are touched and that there are.
-        writes: For each result: its bytes, the nodes of the part that read it as a bit set, and
-            whether others need it too.
-        flops: Weighted operations.
-    """
-
-    reads: tuple[tuple[int, int, int, int], ...]
-    writes: tuple[tuple[int, int, bool], ...]
-    flops: float
+LOOKED_UP = frozenset({"QuantizeLinear"})
+"""Operators behind which functions may be looked up, or need not be computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +38,9 @@ class Prices:
     Attributes:
         pruner: Knows the graph and the machine.
         merged: For nodes that ONNX Runtime merges into a product or a convolution, that node.
+        costs: Of single nodes.
         doubt: What the predicted time of a region is multiplied by.
+        traffic: What the nodes read and write.
         native: ONNX Runtime's kernels: the set of their nodes, followed by the sets that are
             merged into it one by one, and the price.
         alone: ONNX Runtime's price of each node, whatever becomes of the others.
@@ -60,69 +49,72 @@ class Prices:
     part: Part
     pruner: Pruner
     merged: Mapping[ir.Node, ir.Node]
+    costs: NodeCosts
     doubt: float = 1.0
-    traffic: list[Traffic] = field(init=False)
-    tables: int = field(init=False)
+    traffic: RegionTraffic = field(init=False)
     native: list[tuple[list[int], float]] = field(init=False)
     alone: list[float] = field(init=False)
+    _flops: np.ndarray = field(init=False)
+    _turned: list[tuple[int, int]] = field(init=False)
+    _quantized: int = field(init=False)
+    _single: np.ndarray = field(init=False)
+    _several: list[tuple[int, list[int], float]] = field(init=False)
 
     def __post_init__(self) -> None:
-        number = {node: k for k, node in enumerate(self.part.nodes)}
-        values: dict[ir.Value, int] = {}
-        found = [self._traffic(node, number, values) for node in self.part.nodes]
-        object.__setattr__(self, "traffic", found)
-        # Where operators of a region decide each other's price the cost model is asked.
-        beside = [k for node, k in number.items() if _depends_on_others(node, number)]
-        object.__setattr__(self, "tables", set_of(beside))
-        object.__setattr__(self, "native", self._native(number))
-        object.__setattr__(self, "alone", [self._alone_us(n, number) for n in self.part.nodes])
+        nodes = self.part.nodes
+        number = {node: k for k, node in enumerate(nodes)}
+        costs = [self.costs.of(node) for node in nodes]
+        native = self._native(number)
+        single, several = np.zeros(len(nodes)), []
+        for sets, price in native:
+            if len(sets) > 1 or sets[0].bit_count() > 1:
+                several.append((sum(sets), sets, price))
+            else:
+                single[sets[0].bit_length() - 1] = price
+        found = {
+            "traffic": RegionTraffic(nodes, costs),
+            "native": native,
+            "alone": [
+                0.0 if FREE in n.meta or self.merged.get(n, n) not in number else cost.alone_us
+                for n, cost in zip(nodes, costs, strict=True)
+            ],
+            "_flops": np.array([cost.flops for cost in costs]),
+            "_turned": list(_turned(number)),
+            "_quantized": set_of(k for n, k in number.items() if n.op_type in LOOKED_UP),
+            "_single": single,
+            "_several": several,
+        }
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
-    def _traffic(
-        self, node: ir.Node, number: Mapping[ir.Node, int], values: dict[ir.Value, int]
-    ) -> Traffic:
-        sizes, reads = self.pruner.sizes, []
-        static = static_inputs(node, self.pruner.opsets)
-        written = [n_bytes(value, sizes) for value in node.outputs]
-        for position, value in enumerate(node.inputs):
-            if value is None or position in static:
-                continue
-            touched = whole = n_bytes(value, sizes)
-            if node.op_type in PARTIAL and position == 0:
-                touched = sum(written)
-            maker = value.producer()
-            home = -1 if maker is None else number.get(maker, -1)
-            reads.append((values.setdefault(value, len(values)), home, touched, whole))
-        writes = []
-        for value, size in zip(node.outputs, written, strict=True):
-            users = {user for user, _ in value.uses()}
-            inside = set_of(number[user] for user in users if user in number)
-            others = value.is_graph_output() or any(user not in number for user in users)
-            writes.append((size, inside, others))
-        return Traffic(tuple(reads), tuple(writes), node_flops(node, sizes))
-
-    def kernel_us(self, region: int) -> float:
-        """Predicted time of a kernel for ``region``, as ``graph.cost.estimate`` has it."""
-        moved, flops = 0, 0.0
-        touched: dict[int, int] = {}
-        for k in bits(region):
-            traffic = self.traffic[k]
-            flops += traffic.flops
-            for value, home, amount, whole in traffic.reads:
-                if home < 0 or not region >> home & 1:
-                    touched[value] = min(touched.get(value, 0) + amount, whole)
-            for size, inside, others in traffic.writes:
-                if others or inside & ~region:
-                    moved += size
-        moved += sum(touched.values())
-        if region & self.tables:
-            flops = region_flops(self.part.members(region), self.pruner.sizes)
+    def kernels_us(self, regions: Sequence[int]) -> list[float]:
+        """Predicted times of kernels, as ``graph.cost.estimate`` has them."""
+        if not regions:
+            return []
+        chosen = rows(regions, len(self.part.nodes))
+        flops = chosen @ self._flops
+        for k, products in self._turned:
+            mapped = [bool(region >> k & 1 and region & products) for region in regions]
+            flops -= np.array(mapped) * self._flops[k]
+        for j, region in enumerate(regions):
+            if region & self._quantized:  # its nodes decide each other's price
+                flops[j] = region_flops(self.part.members(region), self.pruner.sizes)
         machine = self.pruner.machine
         compute = flops / VECTOR / machine.hertz * 1e6
-        return machine.fused_us + max(moved / machine.copy_rate(moved), compute)
+        return [
+            machine.fused_us + max(moved / machine.copy_rate(moved), time)
+            for moved, time in zip(
+                self.traffic.moved(chosen).tolist(), compute.tolist(), strict=True
+            )
+        ]
 
-    def region_us(self, region: int) -> float:
-        """Predicted price of a region: its kernel, and what it adds to reorders."""
-        return self.doubt * self.kernel_us(region) + self._reorders_us(region)
+    def regions_us(self, regions: Sequence[int]) -> list[float]:
+        """Predicted prices of regions: their kernels, and what they add to reorders."""
+        times = self.kernels_us(regions)
+        return [
+            self.doubt * time + self._reorders_us(region)
+            for region, time in zip(regions, times, strict=True)
+        ]
 
     def measured_us(self, region: int, gain: float) -> float:
         """Price of a region whose kernel was measured to save ``gain`` microseconds."""
@@ -148,7 +140,10 @@ class Prices:
             if root is not None and root in number:
                 behind.append((number[root], set_of(numbers)))
                 continue
-            price = kernel.time_us(self.pruner.sizes, self.pruner.machine)
+            if len(kernel.nodes) == 1:
+                price = self.costs.of(kernel.nodes[0]).alone_us
+            else:
+                price = kernel.time_us(self.pruner.sizes, self.pruner.machine)
             bundle = [set_of(numbers)], 0.0 if root is not None else price
             found |= dict.fromkeys(numbers, bundle)
         for k, merged in behind:
@@ -157,22 +152,35 @@ class Prices:
 
     def rest_us(self, covered: int) -> float:
         """What ONNX Runtime takes for the nodes that no region has."""
+        return self.rests_us([covered])[0]
+
+    def rests_us(self, covered: Sequence[int]) -> list[float]:
+        """The same beside each of several sets."""
+        if not covered:
+            return []
+        totals = (~rows(covered, len(self.part.nodes)) @ self._single).tolist()
+        return [
+            total + self._several_us(some) for some, total in zip(covered, totals, strict=True)
+        ]
+
+    def _several_us(self, covered: int) -> float:
+        """Of kernels that may be several nodes, what is left outside of a set."""
         total = 0.0
-        for sets, price in self.native:
-            whole = True
-            for number, nodes in enumerate(sets):
-                whole = whole and not nodes & covered
-                if not whole:
-                    total += sum(self.alone[k] for k in bits(nodes & ~covered))
-                elif number == 0:
-                    total += price
+        for whole, sets, price in self._several:
+            if not whole & covered:
+                total += price
+                continue
+            first, *others = sets
+            is_whole = not first & covered
+            total += price if is_whole else self._alone_us(first & ~covered)
+            for nodes in others:
+                is_whole = is_whole and not nodes & covered
+                total += 0.0 if is_whole else self._alone_us(nodes & ~covered)
         return total
 
-    def _alone_us(self, node: ir.Node, number: Mapping[ir.Node, int]) -> float:
-        """ONNX Runtime's kernel for one node."""
-        if FREE in node.meta or self.merged.get(node, node) not in number:
-            return 0.0
-        return node_us(node, self.pruner.sizes, self.pruner.machine)
+    def _alone_us(self, some: int) -> float:
+        """Nodes of a set, each by itself."""
+        return sum(self.alone[k] for k in bits(some))
 
 
 def merged_nodes(order: Sequence[ir.Node], pruner: Pruner) -> dict[ir.Node, ir.Node]:
@@ -202,10 +210,11 @@ def merged_nodes(order: Sequence[ir.Node], pruner: Pruner) -> dict[ir.Node, ir.N
     return found
 
 
-def _depends_on_others(node: ir.Node, part: Collection[ir.Node]) -> bool:
-    """Whether what a node costs depends on which others are in its region."""
-    if node.op_type == "Transpose":
-        return any(
-            other in part and product_of(other) is not None for other in neighbours(node)
-        )
-    return node.op_type == "QuantizeLinear"
+def _turned(number: Mapping[ir.Node, int]) -> Iterator[tuple[int, int]]:
+    """Transposes, and the products that read or write by them when both are in a region."""
+    for node, k in number.items():
+        if node.op_type == "Transpose":
+            near = {other for other in neighbours(node) if other in number}
+            products = set_of(number[other] for other in near if product_of(other) is not None)
+            if products:
+                yield k, products

@@ -133,7 +133,7 @@ def solve(
         return None if forbidden or program.together else Solution(frozenset(), 0.0)
     load_solver()
     deadline = time.perf_counter() + seconds
-    rows = _rows(program, forbidden)
+    rows, columns = _rows(program, forbidden)
     limits: dict[str, float] = {"mip_rel_gap": gap} | ({"node_limit": tree} if tree else {})
     for _ in range(MOST_ROUNDS):
         left = deadline - time.perf_counter()
@@ -141,7 +141,7 @@ def solve(
             return None
         if left < math.inf:
             limits["time_limit"] = left
-        taken, proved = _minimum(program.choices, rows, limits)
+        taken, proved = _minimum(program.choices, columns, rows, limits)
         if taken is None:
             return None
         regions = [k for k in taken if program.choices[k].is_region]
@@ -175,15 +175,36 @@ def best(
         known.append(found.regions)
 
 
-def _rows(program: Program, forbidden: Sequence[Collection[int]]) -> _Rows:
-    """Every node once, what belongs together, and no answer that is known."""
+def _rows(
+    program: Program, forbidden: Sequence[Collection[int]]
+) -> tuple[_Rows, list[list[int]]]:
+    """Every node once, what belongs together, and no answer that is known; and the columns.
+
+    A column is choices that are taken together.  Nodes that are in the same regions have rows
+    that say the same, so one row is left of them, and what each of them costs by itself is one
+    column: of hundreds of nodes, a row for each place where a region may end is left.
+    """
     rows = _Rows()
+    held = frozenset().union(*program.not_all)
     covers: dict[int, list[int]] = {}
+    alone: dict[int, int] = {}
     for k, choice in enumerate(program.choices):
+        if len(choice.nodes) == 1 and not choice.is_region and k not in held:
+            (node,) = choice.nodes
+            if node not in alone or choice.price < program.choices[alone[node]].price:
+                alone[node] = k
+            covers.setdefault(node, [])
+            continue
         for node in choice.nodes:
             covers.setdefault(node, []).append(k)
+    alike: dict[tuple[bool, tuple[int, ...]], list[int]] = {}
     for node in sorted(covers):
-        rows.add(covers[node], 1.0, 1.0)
+        alike.setdefault((node in alone, tuple(covers[node])), []).append(node)
+    columns = [[k] for k in sorted({k for others in covers.values() for k in others})]
+    for (is_alone, shared), same in alike.items():
+        together = [alone[node] for node in same if is_alone]
+        rows.add([*shared, *together[:1]], 1.0, 1.0)
+        columns += [together] if together else []
     regions = [k for k, choice in enumerate(program.choices) if choice.is_region]
     for nodes in program.together:
         rows.add([k for k in regions if nodes <= program.choices[k].nodes], 1.0, 1.0)
@@ -192,7 +213,7 @@ def _rows(program: Program, forbidden: Sequence[Collection[int]]) -> _Rows:
     for known in forbidden:  # one region at least goes or comes
         others = [k for k in regions if k not in known]
         rows.add(sorted(known), -math.inf, len(known) - 1.0, minus=others)
-    return rows
+    return rows, columns
 
 
 def _cut(choices: Sequence[Choice], circle: Circle) -> set[int]:
@@ -208,20 +229,26 @@ def _cut(choices: Sequence[Choice], circle: Circle) -> set[int]:
 
 
 def _minimum(
-    choices: Sequence[Choice], rows: _Rows, limits: Mapping[str, float]
+    choices: Sequence[Choice],
+    columns: Sequence[Sequence[int]],
+    rows: _Rows,
+    limits: Mapping[str, float],
 ) -> tuple[list[int] | None, bool]:
     """The choices of the cheapest cover under ``rows``, and whether HiGHS proved it."""
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import csr_array
 
-    matrix = csr_array((rows.numbers, (rows.which, rows.where)), (len(rows.low), len(choices)))
+    place = {together[0]: j for j, together in enumerate(columns)}
+    where = [place[k] for k in rows.where]
+    matrix = csr_array((rows.numbers, (rows.which, where)), (len(rows.low), len(columns)))
     solved = milp(
-        [choice.price for choice in choices],
-        integrality=np.ones(len(choices)),
+        [math.fsum(choices[k].price for k in together) for together in columns],
+        integrality=np.ones(len(columns)),
         bounds=Bounds(0.0, 1.0),
         constraints=LinearConstraint(matrix, rows.low, rows.high),
         options=dict(limits),
     )
     if solved.x is None:
         return None, False
-    return [k for k, share in enumerate(solved.x) if share > 0.5], bool(solved.success)
+    taken = [columns[j] for j, share in enumerate(solved.x) if share > 0.5]
+    return sorted(k for together in taken for k in together), bool(solved.success)

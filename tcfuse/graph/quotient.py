@@ -25,13 +25,12 @@ def circles(
         regions: Sets of its nodes.
     """
     home = {node: -1 - k for k, region in enumerate(regions) for node in region}
-    quotient = nx.DiGraph()
     between: dict[tuple[int, int], tuple[int, int]] = {}
     for a, b in edges:
         ends = home.get(a, a), home.get(b, b)
-        if ends[0] != ends[1] and ends not in between:
-            between[ends] = a, b
-            quotient.add_edge(*ends)
+        if ends[0] != ends[1]:
+            between.setdefault(ends, (a, b))
+    quotient = nx.DiGraph(_stuck(between))
     seen: set[frozenset[frozenset[int]]] = set()
     for part in nx.strongly_connected_components(quotient):
         if len(part) == 1:
@@ -41,6 +40,22 @@ def circles(
             if frozenset(circle) not in seen:
                 seen.add(frozenset(circle))
                 yield circle
+
+
+def _stuck(edges: Collection[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The edges that are left when what waits for nothing is taken away again and again."""
+    waiting: dict[int, int] = {}
+    after: dict[int, list[int]] = {}
+    for a, b in edges:
+        waiting[b] = waiting.get(b, 0) + 1
+        after.setdefault(a, []).append(b)
+    ready = [node for node in after if node not in waiting]
+    while ready:
+        for node in after.pop(ready.pop(), ()):
+            waiting[node] -= 1
+            if not waiting[node]:
+                ready.append(node)
+    return [(a, b) for a, b in edges if a in after]
 
 
 def _shortest(quotient: nx.DiGraph, part: Collection[int], start: int) -> list[int]:

@@ -11,8 +11,10 @@ expected to be faster.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 import onnx_ir as ir
 
@@ -105,6 +107,8 @@ class Pruner:
         reasons: Filled in: why each node that was taken out is left to ONNX Runtime.
         absorbed: Filled in: what ONNX Runtime merges into products and convolutions.
         kinds: Filled in: of operators that were asked about.
+        leaving: Filled in: whether nodes may leave a region whose border they come to.
+        following: Filled in: whether a product or convolution is before nodes.
     """
 
     opsets: Mapping[str, int]
@@ -115,6 +119,8 @@ class Pruner:
     reasons: dict[ir.Node, str] = field(default_factory=dict)
     absorbed: native.Absorbed = field(default_factory=dict)
     kinds: dict[ir.Node, Kind] = field(default_factory=dict)
+    leaving: dict[ir.Node, bool] = field(default_factory=dict)
+    following: dict[ir.Node, bool] = field(default_factory=dict)
 
     def prune(self, regions: Sequence[Sequence[ir.Node]]) -> list[list[ir.Node]]:
         """What is left of ``regions``, each in topological order."""
@@ -177,17 +183,30 @@ class Pruner:
     def trimmed(self, nodes: Sequence[ir.Node]) -> list[ir.Node]:
         """``nodes`` without those at the border that are better off outside."""
         members = dict.fromkeys(nodes)
-        queue = list(nodes)
+        queue = deque(node for node in nodes if self.may_leave(node))
         while queue:
-            node = queue.pop(0)
+            node = queue.popleft()
             if node not in members:
                 continue
             reason = self._better_outside(node, members)
             if reason is not None:
                 del members[node]
                 self.reasons[node] = reason
-                queue.extend(n for n in dict.fromkeys(_around(node)) if n in members)
+                near = (n for n in dict.fromkeys(_around(node)) if n in members)
+                queue.extend(n for n in near if self.may_leave(n))
         return list(members)
+
+    def may_leave(self, node: ir.Node) -> bool:
+        """Whether there are regions that are better off without ``node`` at their border."""
+        found = self.leaving.get(node)
+        if found is None:
+            found = self.leaving[node] = (
+                self.kind(node) is Kind.VIEW
+                or node.op_type in COPIES_BOTH
+                or native.may_be_epilogue(node, self.around, self.following)
+                or native.prologue(node, self.around) is not None
+            )
+        return found
 
     def _better_outside(self, node: ir.Node, members: Mapping[ir.Node, None]) -> str | None:
         """Why ``node`` leaves the region, if it is at the border and should."""
@@ -251,18 +270,17 @@ def _around(node: ir.Node) -> list[ir.Node]:
 
 def does_something(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """A region computes, or moves data at least twice."""
-    kinds = [kind for node in nodes if (kind := pruner.kind(node)) is not Kind.VIEW]
-    if not kinds:
+    real = list(islice((n for n in nodes if pruner.kind(n) is not Kind.VIEW), 2))
+    if not real:
         return Verdict("only relabels dimensions")
-    if kinds == [Kind.MOVEMENT]:
-        real = next(node for node in nodes if pruner.kind(node) is Kind.MOVEMENT)
-        return Verdict(f"a single {real.op_type} is a copy, as fast in ONNX Runtime")
+    if [pruner.kind(node) for node in real] == [Kind.MOVEMENT]:
+        return Verdict(f"a single {real[0].op_type} is a copy, as fast in ONNX Runtime")
     return ALLOWED
 
 
 def more_than_one(pruner: Pruner, nodes: Sequence[ir.Node]) -> Verdict:
     """A single operator is a region only where ONNX Runtime's kernel for it is slow."""
-    real = [node for node in nodes if pruner.kind(node) is not Kind.VIEW]
+    real = list(islice((n for n in nodes if pruner.kind(n) is not Kind.VIEW), 2))
     if len(real) != 1:
         return ALLOWED
     (node,) = real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import networkx as nx
 import onnx
@@ -10,6 +11,7 @@ import pytest
 
 from models import bert, mixed
 from tcfuse.errors import OptionError
+from tcfuse.graph import fusion
 from tcfuse.graph.constraints import constraints
 from tcfuse.graph.cost import estimate
 from tcfuse.graph.fusion import Field, greedy, group_of
@@ -60,9 +62,10 @@ def test_regions_are_priced_as_by_the_cost_model(name: str):
     compared = 0
     for part in made.parts:
         prices = chooser.prices(part)
-        for region in chooser._pool(part, prices):
+        pool = chooser._pool(part, prices)
+        for region, time in zip(pool, prices.kernels_us(pool), strict=True):
             cost = estimate(group_of(part.members(region), made.field.pruner.opsets))
-            assert prices.kernel_us(region) == pytest.approx(cost.fused_us)
+            assert time == pytest.approx(cost.fused_us)
             compared += 1
     assert compared > 5
 
@@ -209,3 +212,31 @@ def test_without_time_the_greedy_regions_stay_and_it_is_said():
     for part, cover in zip(chooser.board.parts, chooser.covers((), seconds=-1.0), strict=True):
         assert cover.regions == part.greedy
         assert not cover.proved
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_and_convexity_are_those_of_the_graph(seed: int):
+    rng = random.Random(seed)
+    count = rng.randint(1, 25)
+    edges = [e for e in itertools.combinations(range(count), 2) if rng.random() < 0.15]
+    part = Part(tuple(range(count)), tuple(edges), (), "")
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from(range(count))
+    for _ in range(20):
+        some = rng.getrandbits(count)
+        members = set(bits(some))
+        pieces = nx.connected_components(graph.subgraph(members).to_undirected())
+        assert {frozenset(bits(piece)) for piece in part.pieces(some)} == set(
+            map(frozenset, pieces)
+        )
+        back = set().union(*(nx.descendants(graph, k) for k in members)) - members
+        returns = any(nx.descendants(graph, k) & members for k in back)
+        assert part.is_convex(some) is not returns
+
+
+def test_alike_nodes_are_priced_once_and_regions_are_grown_once(monkeypatch):
+    made = Board.of(field := ground("encoder"), [g.nodes for g in greedy(field).groups])
+    monkeypatch.setattr(fusion, "grow", None)
+    assert Board.of(field, [part.members(r) for part in made.parts for r in part.greedy])
+    Planner(made).covers(())
+    assert len(made.costs._known) < len(field.order) / 2
