@@ -82,7 +82,7 @@ def _replacements(model: Any) -> Iterator[tuple[Any, Any]]:
     from tcfuse.graph.boundary import group_of
     from tcfuse.graph.rewrite import Replacement
     from tcfuse.kernels import compile_cached
-    from tcfuse.options import MappingOptions
+    from tcfuse.mapping_options import MappingOptions
     from tcfuse.store import Store
     from tcfuse.tc.compose import compose
     from tcfuse.tc.sema import check

@@ -27,7 +27,7 @@ from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
 from statistics import median
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tc.kernel_form import kernel_form
 from tcfuse.tc.parser import parse
 from tcfuse.tc.sema import check

@@ -21,7 +21,8 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import ToolchainError, UnsupportedError
 from tcfuse.interface import Interface
 from tcfuse.kernels import Compiled, compile_cached, compile_targets
-from tcfuse.options import MappingOptions, OptimizeOptions
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import OptimizeOptions
 from tcfuse.ort.race import race
 from tcfuse.ort.sizes import known_sizes
 from tcfuse.store import Store, key_of

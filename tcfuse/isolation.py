@@ -25,7 +25,7 @@ from tcfuse import profile
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.profile import ISL, timed
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import current
 from tcfuse.errors import UnsupportedError
 from tcfuse.isolation import WORKER
-from tcfuse.options import MappingOptions, OptimizeOptions
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import OptimizeOptions
 from tcfuse.ort.record import (
     cuda_source_from_json,
     cuda_source_to_json,

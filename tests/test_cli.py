@@ -15,7 +15,7 @@ import pytest
 from models import chain, gelu
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.knob import flag_of, knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 
 COMMANDS = (
     "optimize",

@@ -12,7 +12,7 @@ from tcfuse import isolation
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface, Port
 from tcfuse.isolation import Worker
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.types import DType, TensorType
 
 TEXT = "def f(float(N) X) -> (float(N) Y) {\n  Y(i) = X(i) + 1 where i in 0:N\n}\n"

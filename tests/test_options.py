@@ -12,12 +12,8 @@ from tcfuse.commands.knobs import mapping_of
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, OptionError
 from tcfuse.knob import flag_of, knob, knobs_of, table
-from tcfuse.options import (
-    MappingOptions,
-    OptimizeOptions,
-    parse_shapes,
-    parse_sizes,
-)
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import OptimizeOptions, parse_shapes, parse_sizes
 
 
 @pytest.mark.parametrize("options", [MappingOptions, CudaOptions])

@@ -15,7 +15,7 @@ from models import gelu
 from tcfuse import debug, profile
 from tcfuse.interface import Interface, Port
 from tcfuse.isolation import Worker
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.pipeline import optimize
 from tcfuse.profile import COMPILER, ISL, OTHER, Profile, Spent, Tally, profiling
 from tcfuse.types import DType, TensorType

@@ -11,7 +11,7 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir
 from tcfuse.gpu.images import Image
 from tcfuse.interface import Interface
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.store import key_of, write_atomically
 from tcfuse.targets.base import CudaSource
 from tcfuse.tc.checked import CheckedDef

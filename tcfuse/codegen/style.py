@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcfuse.options import STREAMED_BYTES
+from tcfuse.mapping_options import STREAMED_BYTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, TcError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.manifest import RegionReport, Report, library_path, read_manifest, sha256
 from tcfuse.ort.record import interface_from_json
 from tcfuse.targets.base import Interface

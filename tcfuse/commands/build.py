@@ -11,7 +11,8 @@ from tcfuse.commands.progress import print_table, progress
 from tcfuse.commands.sources import STDIN
 from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.errors import InputError, OptionError
-from tcfuse.options import MappingOptions, parse_sizes
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import parse_sizes
 
 
 @dataclass(frozen=True, slots=True)

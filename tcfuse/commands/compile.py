@@ -12,7 +12,8 @@ from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError, VerificationError
 from tcfuse.kernels import CompiledKernel, compile_cached, compile_cuda_cached
-from tcfuse.options import MappingOptions, parse_sizes
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import parse_sizes
 from tcfuse.store import Store, write_file
 from tcfuse.targets.base import CudaSource, KernelSource
 from tcfuse.tc.checked import CheckedDef

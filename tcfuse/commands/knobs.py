@@ -20,7 +20,7 @@ import typer
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
 from tcfuse.knob import Knob, flag_of, knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.store import read_text
 
 FILE = "mapping"

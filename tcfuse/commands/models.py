@@ -15,7 +15,7 @@ from tcfuse.commands.knobs import with_knobs
 from tcfuse.commands.profiling import profiled
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.profile import phase
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="An ONNX model.")]

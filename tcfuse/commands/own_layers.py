@@ -11,7 +11,7 @@ from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.commands.profiling import profiled
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.profile import phase
 
 File = Annotated[

@@ -16,7 +16,8 @@ from tcfuse.commands.tc_file import chosen, definitions_of, warn
 from tcfuse.layers.compiling import Settings
 from tcfuse.layers.layer import Layer
 from tcfuse.layers.sample import error_of, run_on
-from tcfuse.options import MappingOptions, parse_sizes
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import parse_sizes
 from tcfuse.tc.checked import CheckedDef
 
 BLOCK_SECONDS = 0.02

@@ -13,7 +13,8 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, OptionError
 from tcfuse.kernels import CompiledKernel, compile_cached, compile_cuda_cached
 from tcfuse.layers.compiling import compile_cuda_definition, compile_definition
-from tcfuse.options import TARGETS, MappingOptions
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import TARGETS
 from tcfuse.ort.manifest import RegionReport
 from tcfuse.store import Store
 from tcfuse.targets.base import CudaSource, KernelSource

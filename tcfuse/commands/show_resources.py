@@ -13,7 +13,7 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir
 from tcfuse.errors import InputError, OptionError
 from tcfuse.layers.compiling import compile_cuda_definition
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.launch_report import HEADER, Record, launch_records, resources_table
 from tcfuse.targets.nvrtc import compile_cuda
 from tcfuse.targets.object_cache import ObjectCache

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tcfuse.commands.sources import read_sources, shown
 from tcfuse.errors import InputError, OptionError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tc.binding import find_definition
 from tcfuse.tc.checked import CheckedDef
 

@@ -15,7 +15,7 @@ from tcfuse.commands.examples import examples
 from tcfuse.commands.knobs import with_knobs
 from tcfuse.commands.models import Dim, InputShapes, Layout, Numerics, Quiet, Verbose
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 
 Subject = Annotated[
     Path, typer.Argument(metavar="MODEL|FILE.tc", help="Whose kernels are tuned.")

@@ -21,7 +21,7 @@ from tcfuse.layers.model import is_model_of, model_of
 from tcfuse.layers.operator import Operator
 from tcfuse.layers.page import page
 from tcfuse.layers.sample import largest_error
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.library import build_library
 from tcfuse.ort.operators import Naming
 from tcfuse.ort.writer import write_model

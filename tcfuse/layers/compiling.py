@@ -16,7 +16,7 @@ from tcfuse.kernels import (
     compile_cuda_cached,
     noted,
 )
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.direct import DirectBuild, DirectKernel
 from tcfuse.store import Store
 from tcfuse.targets.base import CudaSource, KernelSource

@@ -11,7 +11,7 @@ from typing import Any
 from tcfuse.errors import InputError, OptionError
 from tcfuse.layers.compiling import Settings, fixes_in_text
 from tcfuse.layers.layer import Layer
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.store import read_text
 from tcfuse.tc.fixing import check_with_sizes
 from tcfuse.tc.parser import parse_file

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tcfuse.mapping.blocking import ACCUMULATORS, GROUPS, Room, shares_rows, with_rows
 from tcfuse.mapping.lanes import LANES
 from tcfuse.mapping.packing import Nest
-from tcfuse.options import DEEP
+from tcfuse.mapping_options import DEEP
 from tcfuse.poly.alignment import as_schedule
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.rows import iterator_of

@@ -19,7 +19,7 @@ from tcfuse.mapping.row_copies import plan_with_rows
 from tcfuse.mapping.splitting import split_reductions
 from tcfuse.mapping.spreading import spread_loops
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.dependences import compute_dependences
 from tcfuse.poly.scop import extract_scop
 from tcfuse.profile import timed

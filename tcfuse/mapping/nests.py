@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tcfuse.mapping.tiles import mark_separated, tile_outermost
 from tcfuse.mapping.unrolling import mark_unrolled
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.scheduling import Scheduled, Strategy, compute_schedule, reschedule_tiles
 from tcfuse.poly.scop import Scop

@@ -24,7 +24,7 @@ from tcfuse.mapping.reread import with_rows
 from tcfuse.mapping.storage import Buffer, Memory, place_temporaries
 from tcfuse.mapping.tables import with_tables
 from tcfuse.mapping.tiling import tile_transposes
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.dependences import Dependences, compute_dependences
 from tcfuse.poly.scheduling import Scheduled
 from tcfuse.poly.scop import Scop, extract_scop

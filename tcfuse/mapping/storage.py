@@ -17,7 +17,7 @@ from itertools import takewhile
 
 from tcfuse.mapping.lanes import LANES, PARALLEL
 from tcfuse.mapping.legality import among, carries_nothing, inside
-from tcfuse.options import DEEP
+from tcfuse.mapping_options import DEEP
 from tcfuse.poly import isl
 from tcfuse.poly.cells import Cells
 from tcfuse.poly.dependences import Dependences

@@ -18,7 +18,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.plan import plan_kernel
 from tcfuse.mapping.shared_bytes import with_whole_bytes
 from tcfuse.mapping.storage import Buffer
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import Scop, assuming
 from tcfuse.poly.tree import Domain

@@ -21,7 +21,7 @@ from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.gpu import plan_gpu_kernel
 from tcfuse.mapping.shared_bytes import with_whole_bytes
 from tcfuse.mapping.storage import Memory
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.polynomial import Polynomial
 from tcfuse.poly.proof import Proof
 from tcfuse.poly.scop import assuming

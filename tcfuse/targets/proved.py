@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tcfuse.mapping.plan import Plan
 from tcfuse.mapping.storage import Memory
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.proof import Proof, prove
 from tcfuse.profile import timed
 

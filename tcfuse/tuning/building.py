@@ -14,7 +14,7 @@ from typing import Protocol
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir, current
 from tcfuse.isolation import SECONDS, Worker
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.direct import machine_level
 from tcfuse.ort.library import DIRECT, kernel_unit, shell_units
 from tcfuse.ort.operators import Naming

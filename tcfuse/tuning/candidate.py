@@ -9,7 +9,7 @@ from typing import Any
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.interface import Interface
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from tcfuse.types import DType
 FEW_POINTS = 2_000_000  # of the case with odd sizes
 CACHE_LINE = 64
 PIECE = 1 << 18  # elements
-COPIED_BYTES = 1 << 28  # inputs above that have one guarded copy
+COPIED_BYTES = 1 << 28  # inputs above that have one guarded copy, and are not moved
 
 
 @dataclass(slots=True, eq=False)
@@ -132,6 +132,15 @@ class Case:
             array[:] = data
         self.feed = replace(self.feed, arrays=())
 
+    def moved(self, turn: int) -> list[np.ndarray]:
+        """The copies for timing at other places, unless they are too large to be moved."""
+        if turn == 0 or sum(array.size for array in self.plain) > COPIED_BYTES:
+            return self.plain
+        made = [staggered(array.size, k, turn) for k, array in enumerate(self.plain)]
+        for array, old in zip(made, self.plain, strict=True):
+            array[:] = old
+        return made
+
     def _guarded(self, flat: list[np.ndarray], *, at_end: bool) -> list[Guarded]:
         made = []
         for k, data in enumerate(flat):
@@ -158,10 +167,17 @@ def _near(ours: np.ndarray, original: np.ndarray, allowed: float) -> bool:
     return True
 
 
-def staggered(n_bytes: int, k: int) -> np.ndarray:
-    """Memory on a cache line, at another place of its page than that of its neighbours."""
+def staggered(n_bytes: int, k: int, turn: int = 0) -> np.ndarray:
+    """Memory on a cache line, at another place of its page than that of its neighbours.
+
+    Args:
+        n_bytes: How much.
+        k: Its place among the neighbours.
+        turn: In each turn all lie elsewhere, also for each other and for the stack.
+    """
     whole = np.empty(n_bytes + 2 * mmap.PAGESIZE, np.uint8)
-    offset = -whole.ctypes.data % mmap.PAGESIZE + CACHE_LINE * (5 * k % 64)
+    line = ((5 + 6 * turn) * k + 17 * turn) % (mmap.PAGESIZE // CACHE_LINE)
+    offset = -whole.ctypes.data % mmap.PAGESIZE + CACHE_LINE * line
     return whole[offset : offset + n_bytes]
 
 

@@ -246,14 +246,16 @@ def _race(
 ) -> list[list[float]]:
     """Times of all contenders, on the same memory."""
     assert job.race is not None
-    n_inputs = len(case.plain)
-    outputs = [staggered(n, n_inputs + k) for k, n in enumerate(case.output_bytes())]
+    inputs = case.moved(job.turn)
+    outputs = [
+        staggered(n, len(inputs) + k, job.turn) for k, n in enumerate(case.output_bytes())
+    ]
     calls = []
     for kernel in kernels:
         plan = kernel.plan(case.dims)
         if plan is None:
             raise RefusedError("wrong", kernel.complaint(case.dims))
-        calls.append(Bound.of(kernel, plan, case.dims, [*case.plain, *outputs], threads))
+        calls.append(Bound.of(kernel, plan, case.dims, [*inputs, *outputs], threads))
     # The clock of the process goes by ticks where its processor time is limited.
     clock = time.thread_time if threads == 1 else time.perf_counter
     gc.disable()

@@ -239,7 +239,7 @@ class _Session:
             return {}
         limits = replace(self.limits, check_s=len(rest) * self.limits.check_s)
         job = Job((self.reference.contender, *rest), rules, limits, len(rest))
-        reports = [self.measuring.run(job) for _ in range(RUNS)]
+        reports = [self.measuring.run(replace(job, turn=turn)) for turn in range(RUNS)]
         failed = [report for report in reports if report.status not in TIMED]
         if not failed:
             return {

@@ -74,6 +74,7 @@ class Job:
         limits: What they may take.
         checked: How many of them are checked first, from the end.
         usual_s: Seconds of processors for the first run of the reference; 0: not known.
+        turn: Which of several runs alike this is: in each one memory lies elsewhere.
     """
 
     contenders: tuple[Contender, ...]
@@ -81,6 +82,7 @@ class Job:
     limits: Limits
     checked: int = 1
     usual_s: float = 0.0
+    turn: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import reduce
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate
 from tcfuse.tuning.space import CUDA
 from tcfuse.tuning.tuned import differences

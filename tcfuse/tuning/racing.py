@@ -43,7 +43,7 @@ _NEVER = 1e9
 CONFIRM = Race(1.0, 0.0003, 5, 300, 300, _NEVER, _NEVER)
 """For the few that may be chosen, in each of ``RUNS`` processes."""
 
-RUNS = 4  # where memory lies is worth some percent, and no two processes have it alike
+RUNS = 4  # where memory lies is worth some percent, up to twenty; each has it elsewhere
 
 
 def race(

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tcfuse.errors import InputError
-from tcfuse.options import MappingOptions, OptimizeOptions
+from tcfuse.mapping_options import MappingOptions
+from tcfuse.options import OptimizeOptions
 from tcfuse.ort.model_feeds import Wishes
 from tcfuse.result import Source, path_of
 from tcfuse.run import Progress

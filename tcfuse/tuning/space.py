@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
 from tcfuse.knob import Knob, knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Subject
 from tcfuse.tuning.rules import RULES, Rule
 from tcfuse.tuning.traits import Traits

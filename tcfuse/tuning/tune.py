@@ -16,7 +16,7 @@ from functools import partial
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.budget import Clock
 from tcfuse.tuning.candidate import Candidate, Outcome
 from tcfuse.tuning.journal import Journal, Trial, text_of

@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.journal import Trial
 from tcfuse.wisdom.problem import Entry, Problem

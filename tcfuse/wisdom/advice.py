@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.store import key_of
 from tcfuse.wisdom.nearest import distance, nearest
 from tcfuse.wisdom.problem import ANY_DEVICE, Entry, Problem

@@ -8,7 +8,8 @@ from typing import Any
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import InputError, OptionError
 from tcfuse.knob import knobs_of
-from tcfuse.options import NUMERICS, TARGETS, MappingOptions
+from tcfuse.mapping_options import NUMERICS, MappingOptions
+from tcfuse.options import TARGETS
 from tcfuse.wisdom.fields import among, flag, integer, line, number, object_of, versions_of
 from tcfuse.wisdom.problem import Entry, Problem
 

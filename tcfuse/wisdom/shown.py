@@ -8,7 +8,7 @@ from typing import Any
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 
 _KINDS: tuple[tuple[str, type, str], ...] = (
     ("mapping", MappingOptions, ""),

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.poly.definitions import COLUMN_SUM
 from tests.targets.kernels import functions_of, kernel_of
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.poly.definitions import ALL, BROADCAST, COLUMN_SUM, ROW_SUM, SOFTMAX_OUTER
 from tests.targets.kernels import functions_of, kernel_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcfuse.options import STREAMED_BYTES, MappingOptions
+from tcfuse.mapping_options import STREAMED_BYTES, MappingOptions
 from tests.codegen.conftest import runnable
 from tests.targets.kernels import build as build_kernels
 from tests.targets.kernels import checked_of, functions_of, kernel_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tcfuse.options import INSTRUCTIONS, STREAMED_BYTES, MappingOptions
+from tcfuse.mapping_options import INSTRUCTIONS, STREAMED_BYTES, MappingOptions
 from tcfuse.targets.base import Compilation
 from tcfuse.targets.compilers import X86_LEVELS, Compiler, Level, levels
 from tcfuse.targets.toolchain import Toolchain, Unit

@@ -38,7 +38,7 @@ from tcfuse.graph.legality import Candidate, may_join
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.rewrite import Replacement, rewrite
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.arrays import to_array, to_value
 from tcfuse.ort.inference import open_session
 from tcfuse.ort.library import kernel_unit, shell_units

@@ -24,7 +24,7 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator import Emulated as Emulation
 from tcfuse.emulator import Program, emulate
 from tcfuse.errors import ToolchainError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
 from tests.conformance.choice import add_choice, chosen

@@ -15,7 +15,7 @@ from tcfuse.graph.fusion import fuse_all
 from tcfuse.graph.load import load_model
 from tcfuse.graph.plan import FusionGroup
 from tcfuse.graph.rewrite import Replacement, rewrite
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.arrays import to_array, to_value
 from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.targets.base import KernelSource

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.conformance.option_seeds import SEEDS
 from tests.conformance.subjects import SIZES, Subject, random_subjects, subjects
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 
 TENSORDOT = """def tensordot(float(n0, 6, 5, 4, 7) A, float(n0, 5, 2, 4, 7) B)
     -> (float(n0, 6, 2, 4, 7) O) {

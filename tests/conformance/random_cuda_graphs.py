@@ -15,7 +15,7 @@ import numpy as np
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator import Program, emulate
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.cuda import compile_kernel
 from tcfuse.tc.compose import compose
 from tcfuse.tc.sema import check

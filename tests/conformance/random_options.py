@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.codegen.conftest import runnable
 from tests.conformance.option_pairs import Pair, random_pairs, with_cuda_options
 from tests.conformance.option_ways import ForEmulator, ForLevel, Kernel, Way

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.conformance.program_grammar import Program
 from tests.conformance.random_programs import Summary, run
 from tests.targets.emulated import EmulatedKernel, cuda_source, emulated

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tcfuse.errors import ToolchainError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.toolchain import Toolchain
 from tests.codegen.conftest import runnable
 from tests.conformance.option_pairs import Pair, random_pairs, with_cuda_options

@@ -3,7 +3,7 @@ from __future__ import annotations
 from tcfuse.mapping.accumulators import with_accumulators
 from tcfuse.mapping.plan import plan_kernel
 from tcfuse.mapping.storage import Memory
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.scop import extract_scop
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.unparse import unparse_expr

@@ -8,7 +8,7 @@ import pytest
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator.emulate import emulate
 from tcfuse.mapping.gpu import plan_gpu_kernel
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.tree import Band, Sequence
 from tcfuse.targets.cuda import Kernel, compile_kernel
 from tcfuse.tc.evaluate import evaluate

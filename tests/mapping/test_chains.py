@@ -8,7 +8,7 @@ import pytest
 
 from tcfuse.mapping.plan import Plan, plan_kernel
 from tcfuse.mapping.storage import Memory
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.proof import prove
 from tcfuse.poly.tree import Band, Domain, Filter, Leaf, Mark, Sequence, Tree
 from tests.poly.definitions import checked_of

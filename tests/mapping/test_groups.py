@@ -7,7 +7,7 @@ import pytest
 from tcfuse.mapping.groups import with_groups
 from tcfuse.mapping.padding import with_padding
 from tcfuse.mapping.plan import plan_kernel
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tc.unparse import unparse_statement
 from tests.poly.definitions import checked_of
 

@@ -11,7 +11,7 @@ from tcfuse.errors import ToolchainError
 from tcfuse.mapping.plan import Plan, plan_kernel
 from tcfuse.mapping.row_copies import plan_with_rows, with_row_copies
 from tcfuse.mapping.storage import Memory
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.toolchain import Toolchain
 from tcfuse.tc.checked import CheckedDef
 from tcfuse.tc.evaluate import evaluate

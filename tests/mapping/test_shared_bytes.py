@@ -9,7 +9,7 @@ from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator import emulate
 from tcfuse.errors import UnsupportedError
 from tcfuse.mapping.shared_bytes import Whole, with_whole_bytes
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.packed import packed
 from tcfuse.targets.cuda import compile_kernel
 from tcfuse.tc.checked import CheckedDef

@@ -10,7 +10,7 @@ from tcfuse.codegen.from_isl import nests
 from tcfuse.codegen.kernel_ast import Guard, Instance, instances, loops
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.tiles import tile_outermost
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly import isl
 from tcfuse.poly.extents import most_iterations
 from tcfuse.poly.proof import prove

@@ -20,7 +20,7 @@ import pytest
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.debug import cache_dir
 from tcfuse.emulator import Program
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.library import build_library, image_data, shell_unit, shell_units
 from tcfuse.ort.operators import CudaKernel, Operator
 from tcfuse.targets.base import CudaPhase, CudaSource, Interface, KernelSource, Launch, Port

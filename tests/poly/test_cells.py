@@ -1,6 +1,6 @@
 """Which storage of temporaries the proof accepts."""
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tests.targets.kernels import kernel_of
 
 MIRRORED = """def f(float(N, M) X) -> (float(N, M) Y) {

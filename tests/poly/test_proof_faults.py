@@ -13,7 +13,7 @@ from tcfuse.mapping.lanes import LANES, PARALLEL, choose_lanes, mark_parallel
 from tcfuse.mapping.nests import finish_loops, schedule_nests
 from tcfuse.mapping.order import order_members
 from tcfuse.mapping.storage import Memory, place_temporaries
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly import isl
 from tcfuse.poly.cells import Cells
 from tcfuse.poly.dependences import Dependences, compute_dependences

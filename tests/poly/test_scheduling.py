@@ -6,7 +6,7 @@ import pytest
 
 from tcfuse.mapping.nests import schedule_nests
 from tcfuse.mapping.tiles import tile_outermost
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly import isl
 from tcfuse.poly.clusters import find_clusters
 from tcfuse.poly.dependences import Dependences

@@ -14,7 +14,7 @@ import pytest
 
 from tcfuse.errors import ToolchainError
 from tcfuse.mapping.nests import schedule_nests
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.poly.dependences import Dependences
 from tcfuse.poly.proof import prove
 from tcfuse.poly.rows import follows_sums, is_backward, runs_backwards

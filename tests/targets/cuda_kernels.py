@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.cuda import Kernel, compile_kernel
 from tcfuse.tc.checked import CheckedDef
 from tests.targets.kernels import checked_of, interface_of

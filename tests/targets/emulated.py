@@ -9,7 +9,7 @@ import numpy as np
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator import Finding, Program, emulate
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.base import CudaSource
 from tcfuse.targets.cuda import compile_kernel
 from tests.targets.circumstances import Circumstances

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tcfuse.codegen.prelude import kernel_prelude
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.c_text import guarded
 from tcfuse.targets.base import Interface, KernelSource, Port
 from tcfuse.targets.compilers import Level

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from tcfuse.interface import Interface
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.ort.c_text import guarded
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import Kernel, compile_kernel

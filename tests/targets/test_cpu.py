@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tcfuse.errors import TcError, ToolchainError, UnsupportedError
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.compilers import Level
 from tcfuse.targets.cpu import compile_kernel
 from tcfuse.targets.toolchain import Toolchain

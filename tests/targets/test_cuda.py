@@ -7,7 +7,7 @@ import pytest
 
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import UnsupportedError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.cuda import compile_kernel
 from tests.poly.definitions import ALL, COLUMN_SUM, LAYER_NORM, ROW_SUM
 from tests.targets.cuda_kernels import cuda_kernel_of, instances, plain_text

@@ -15,7 +15,7 @@ import pytest
 from tcfuse.codegen.device import device_header
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.emulator.emulate import Emulated, emulate
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.cuda import Kernel, compile_kernel
 from tcfuse.targets.geometry import plan
 from tcfuse.targets.nvrtc import compile_cuda

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.interface import Interface, Port
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.types import DType, TensorType
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tcfuse.errors import OptionError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.campaign import Campaign, Search
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.journal import Journal

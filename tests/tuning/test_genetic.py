@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Outcome
 from tcfuse.tuning.genetic import GeneticSampler, Strategy
 from tcfuse.tuning.influence import influence

@@ -8,7 +8,7 @@ import pytest
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.cpu import compile_kernel
 from tcfuse.tuning.building import digest_of
 from tests.conformance.option_seeds import BUGS

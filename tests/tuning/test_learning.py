@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Outcome
 from tcfuse.tuning.measure import LocalEvaluator
 from tcfuse.tuning.racing import Race

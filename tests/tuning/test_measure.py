@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tcfuse.interface import Interface, Port
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.targets.base import KernelSource, Phase
 from tcfuse.tuning.candidate import Candidate, Outcome, Subject
 from tcfuse.tuning.measure import LocalEvaluator

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tcfuse.cuda_options import CudaOptions
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate
 from tcfuse.tuning.plainest import default_in, plainest
 

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tcfuse.errors import OptionError
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate, Outcome
 from tcfuse.tuning.protocols import Sampler
 from tcfuse.tuning.samplers import samplers

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tcfuse.cuda_options import CudaOptions
 from tcfuse.errors import OptionError
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.candidate import Candidate
 from tcfuse.tuning.space import Genome, Space, sizes_of
 from tests.tuning.subjects import SCALE, subject

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tcfuse.errors import UnsupportedError
 from tcfuse.knob import knobs_of
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.tuning.budget import Clock
 from tcfuse.tuning.candidate import Candidate
 from tcfuse.tuning.journal import Journal, text_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcfuse.options import MappingOptions
+from tcfuse.mapping_options import MappingOptions
 from tcfuse.wisdom import advice as module
 from tcfuse.wisdom.advice import DEFAULTS, TRIED, TUNED, Advice, Advisor, tried
 from tcfuse.wisdom.database import Database

@@ -104,7 +104,7 @@ def test_a_warm_run_notices_new_wisdom_and_compiles_nothing_else(
 
 
 def test_knobs_that_a_person_sets_win() -> None:
-    from tcfuse.options import MappingOptions
+    from tcfuse.mapping_options import MappingOptions
 
     record(*entries())
     assert tuned(mapping=MappingOptions(unroll=2)) == {}
