@@ -25,10 +25,10 @@ from tcfuse.graph.plan import FusionPlan, Rejection
 from tcfuse.graph.planner import Board, Cover, Planner
 from tcfuse.graph.worth import MIN_SPEEDUP
 from tcfuse.options import OptimizeOptions
+from tcfuse.ort.comparing import compared
 from tcfuse.ort.gate import NOT_RUN
-from tcfuse.ort.inference import open_session, ort_errors, runtime
-from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
-from tcfuse.ort.timing import Ratio, bind, interleave
+from tcfuse.ort.inference import runtime
+from tcfuse.ort.model_feeds import Wishes
 from tcfuse.planning import fields
 from tcfuse.processor import processor
 from tcfuse.profile import timed
@@ -45,12 +45,9 @@ LEAST_SHARE, LEAST_US = 0.003, 1.0
 
 NOT_CHOSEN = "the integer program leaves it to ONNX Runtime"
 
-
-LOADS, ROUNDS_EACH = 5, 6
-"""Sessions in which plans are compared, and rounds in each."""
-
-FASTER = 1.01
-"""How much faster a plan of the program must be than the greedy one."""
+FASTER, ERRORS = 1.01, 2.0
+"""How much faster a plan of the program must be than the greedy one, and by how many standard
+errors."""
 
 Plans: TypeAlias = tuple[FusionPlan, ...]
 
@@ -107,13 +104,13 @@ def fastest_plan(
     if tried:
         run.progress("comparing plans")
         candidates = [result for _, result in tried.values()]
-        gains = _compared([first.result, *candidates], wishes)
+        gains = compared([(r.model, r.library) for r in (first.result, *candidates)], wishes)
         note = "the model could not be run with the plans of the integer program"
         if gains:
             gain, best = max(zip(gains, tried.values(), strict=True), key=lambda g: g[0].value)
             note = f"with the plan of the integer program {gain.value:.3f} times as fast as"
-            note += f" with the greedy one (spread {gain.spread:.0%})"
-            if gain.value >= FASTER and gain.value * (1 - gain.spread / 2) > 1.0:
+            note += f" with the greedy one (standard error {gain.error:.1%})"
+            if gain.value >= FASTER and gain.value * (1 - ERRORS * gain.error) > 1.0:
                 chosen, result = best
             else:
                 note += ", so that one stays"
@@ -163,24 +160,6 @@ def _plan_key(model: ir.Model, plans: Plans, options: OptimizeOptions) -> str:
     machine = [plan.machine.to_json() for plan in plans[:1]]
     mine = processor(), runtime().__version__, tool_digest()
     return key_of(structure(model), wired, greedy, sizes, machine, str(options), *mine)
-
-
-def _compared(results: Sequence[Result], wishes: Wishes) -> list[Ratio]:
-    """How fast each but the first is, over the first; nothing if the model does not run."""
-    names = [str(k) for k in range(len(results))]
-    for shapes in shape_guesses(results[0].model, wishes):
-        inputs = model_feeds(results[0].model, shapes)
-        times: dict[str, list[float]] = {}
-        try:
-            for _ in range(LOADS):
-                sessions = [open_session(result.model, result.library) for result in results]
-                calls = {n: bind(s, inputs) for n, s in zip(names, sessions, strict=True)}
-                for name, measured in interleave(calls, ROUNDS_EACH).items():
-                    times.setdefault(name, []).extend(measured)
-        except ort_errors():
-            continue
-        return [Ratio.paired(times[names[0]], times[name]) for name in names[1:]]
-    return []
 
 
 @dataclass(slots=True, eq=False)

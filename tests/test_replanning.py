@@ -11,8 +11,8 @@ from tcfuse import replanning
 from tcfuse.errors import OptionError
 from tcfuse.options import OptimizeOptions
 from tcfuse.ort.arrays import run
+from tcfuse.ort.comparing import Gain
 from tcfuse.ort.inference import open_session
-from tcfuse.ort.timing import Ratio
 from tcfuse.pipeline import explain, optimize
 
 pytestmark = [pytest.mark.compiler, pytest.mark.ort]
@@ -60,7 +60,7 @@ def test_explain_tells_the_second_best_plan():
 
 
 def test_a_faster_plan_is_kept_and_remembered(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(replanning, "_compared", lambda results, _: [Ratio(2.0, 0.0, 2.0, 1.0)])
+    monkeypatch.setattr(replanning, "compared", lambda forms, _: [Gain(2.0, 0.0)])
     monkeypatch.setattr(replanning, "LEAST_US", -1e9)
     monkeypatch.setattr(replanning, "LEAST_SHARE", 0.0)
 
