@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from scripts.tuning_scale import Costs, Row, Trial, drawn, simulated, table, trials_of
+from scripts.tuning_scale_report import drawn, table
+from scripts.tuning_simulation import Costs, Row, Trial, simulated, trials_of
 
 ALIKE = [Trial(f"text {n}", 0.5, 1.0, 0.5, 0.0) for n in range(64)]
 
