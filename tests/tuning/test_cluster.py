@@ -1,6 +1,7 @@
 """Candidates tried by workers of dask.distributed, some of which die or are not alike."""
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -212,3 +213,31 @@ def test_workers_that_say_nothing_are_given_up(processes, connect, monkeypatch):
     monkeypatch.setattr(dispatch, "PATIENCE", 0.5)
     with pytest.raises(WorkerError, match="no worker has come"):
         tried(evaluator, 1)
+
+
+@pytest.mark.compiler
+def test_tune_measures_with_the_workers_of_a_scheduler(processes, tmp_path):
+    processes.worker()
+    processes.worker()
+    text = tmp_path / "layer.tc"
+    text.write_text("def layer(float(N) X) -> (Y) { Y(i) = exp(X(i)) }\n", encoding="utf-8")
+    options = f"--size N=512 --scheduler {processes.address} --time-budget 60s --generations 2"
+    options += " --population 4 --wisdom found.json --report report.json"
+    found = subprocess.run(
+        [sys.executable, "-m", "tcfuse", "tune", str(text), *options.split()],
+        env={
+            **os.environ,
+            "TCFUSE_CACHE_DIR": str(tmp_path / "cache"),
+            "PYTHONPATH": str(ROOT),
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=150,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+    (kernel,) = json.loads((tmp_path / "report.json").read_text())["kernels"]
+    assert kernel["tried"] >= 8
+    assert kernel["default_us"] > 0
+    assert "exp(T0(" in (tmp_path / "found.json").read_text()
