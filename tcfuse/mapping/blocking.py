@@ -98,8 +98,8 @@ def shares_rows(scop: Scop, dependences: Dependences, tree: Domain) -> bool:
         for touch in touches(scop, statement):
             users.setdefault(touch.tensor, set()).add(statement.name)
     own = [tensor for tensor, names in users.items() if any(names <= block for block in inside)]
-    places = place_temporaries(scop, dependences, tree) if own else {}
-    return any(places[t].memory is Memory.ROW for t in own if t in places)
+    places = place_temporaries(scop, dependences, tree, only=own) if own else {}
+    return any(place.memory is Memory.ROW for place in places.values())
 
 
 def _blocked(

@@ -67,6 +67,7 @@ def place_temporaries(
     tree: Domain,
     depth: int = DEEP,
     whole: Collection[str] = (),
+    only: Collection[str] | None = None,
 ) -> Mapping[str, Buffer]:
     """The storage of every tensor that is neither a parameter nor returned.
 
@@ -76,13 +77,14 @@ def place_temporaries(
         tree: The mapped tree.
         depth: The most common loops each of whose iterations has storage of its own.
         whole: Tensors that must be kept whole.
+        only: Tensors that are asked for; all where there are none.
     """
     given = {*scop.checked.inputs, *scop.checked.outputs}
     users: dict[str, list[str]] = {}
     for union in (scop.reads, scop.writes):
         for access in isl.maps_of(union):
             tensor = access.get_tuple_name(isl.dim_type.out)[2:]
-            if tensor not in given:
+            if tensor not in given and (only is None or tensor in only):
                 users.setdefault(tensor, []).append(access.get_tuple_name(isl.dim_type.in_))
     elements = touched_elements(scop)
     return {
