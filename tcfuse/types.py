@@ -110,9 +110,12 @@ class DType(Enum):
         Args:
             values: In ``float`` or ``double``.
         """
-        if self is DType.FLOAT8E8M0:  # ml_dtypes before 0.7 takes up what is below 2^-126
-            least = self.limits[0]
-            values = np.where((values > 0) & (values < 1.5 * least), least, values)
+        if self is DType.FLOAT8E8M0:
+            # ml_dtypes before 0.7 takes up what is below 2^-126, and rounds doubles twice.
+            mantissa, exponent = np.frexp(values)  # a mantissa is 0.5 or more, and less than 1
+            power = np.maximum(np.where(mantissa < 0.75, exponent - 1, exponent), -127)
+            rounded = np.ldexp(values.dtype.type(1), power)
+            values = np.where((values > 0) & np.isfinite(values), rounded, values)
         return values.astype(self.numpy)
 
     @classmethod

@@ -125,7 +125,7 @@ def _choice(
     loads, packing, packed = 0.0, 0.0, list[Access]()
     memory, slower = 0.0, 1.0
     for access, offset in reads:
-        memory += _from_memory(statement, access, offset, (lanes, rows))
+        memory += _from_memory(scop, statement, access.tensor, offset, (lanes, rows))
         repeated = size if offset.mentions(rows) else 1
         if not offset.mentions(lanes):
             loads += repeated + (FAR_LOADS if _strides_far(statement, offset) else 0.0)
@@ -162,16 +162,16 @@ def _choice(
 
 
 def _from_memory(
-    statement: Statement, access: Access, offset: Polynomial, inner: tuple[str, str]
+    scop: Scop, statement: Statement, tensor: str, offset: Polynomial, inner: tuple[str, str]
 ) -> float:
     """Cycles of reading a tensor that is too large for caches.
 
     The loops of the block are inside the others, so each turn of one of those that does not
     move through the tensor reads it again.
     """
-    known = [fixed_extent(statement, name) for name in _names(access)]
-    n_bytes = 4 * prod(count or 0 for count in known)
-    if n_bytes < CACHED_BYTES:
+    kind = scop.checked.tensors[tensor]
+    n_bytes = kind.dtype.bytes * prod(n if isinstance(n, int) else 0 for n in kind.shape)
+    if n_bytes < CACHED_BYTES:  # or not known
         return 0.0
     around = [i for i in statement.comprehension.indices if i not in inner]
     passes = prod(extent(statement, i) for i in around if not offset.mentions(i))
