@@ -301,6 +301,10 @@ class _Session:
             self.making.compile.interrupt()
         self.measuring.stop()
         self.pool.shutdown(wait=True)
+        if isinstance(
+            self.making.compile, Compiling
+        ):  # the next session has processes of its own
+            self.making.compile.stop()
         self.folder.cleanup()
 
 

@@ -84,7 +84,12 @@ def tune_subject(
         loop.refine()
     except KeyboardInterrupt:
         ended = INTERRUPTED
-    winner, outcome = loop.confirmed()
+    except UnsupportedError as error:  # what could be measured once cannot be any more
+        return loop.result(None, FAILED, str(error))
+    try:
+        winner, outcome = loop.confirmed()
+    except UnsupportedError as error:
+        return loop.result(None, FAILED, str(error))
     if ended != INTERRUPTED:
         with suppress(KeyboardInterrupt):  # what was found is there already
             winner = loop.plainest(winner)

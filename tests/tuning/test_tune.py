@@ -94,6 +94,25 @@ def test_a_gain_within_two_standard_errors_is_none():
     assert tuned(noisy).gain == 1.0
 
 
+@pytest.mark.parametrize("when", ["searching", "confirming"])
+def test_a_default_that_cannot_be_measured_any_more_fails_this_kernel_alone(when: str):
+    def lost(count: int) -> None:
+        if when == "searching" and count == 3:
+            raise UnsupportedError("there is no kernel with default knobs")
+
+    evaluator = FakeEvaluator(before=lost)
+    if when == "confirming":
+
+        def confirm(*_: object) -> list:
+            raise UnsupportedError("there is no kernel with default knobs")
+
+        evaluator.confirm = confirm  # type: ignore[method-assign]
+    found = tuned(evaluator)
+    assert found.ended == FAILED
+    assert found.entry is None
+    assert found.detail == "there is no kernel with default knobs"
+
+
 def test_equal_kernels_are_confirmed_once():
     evaluator = FakeEvaluator(micros=lambda c: 50.0 if c.mapping.unroll > 1 else 100.0)
     tuned(evaluator)
