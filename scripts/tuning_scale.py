@@ -151,7 +151,7 @@ def messages(n: int = 400) -> float:
     from scripts.tuning_scale import Nothing as Named  # where a worker finds it
 
     with distributed.LocalCluster(
-        n_workers=8, threads_per_worker=1, processes=False, dashboard_address=None
+        n_workers=8, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
     ) as cluster:
         measuring = evaluator(cluster.scheduler_address, Named)
         asked = [Candidate(MappingOptions(unroll=1 + k)) for k in range(n)]

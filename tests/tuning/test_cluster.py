@@ -38,7 +38,7 @@ class Cluster:
         self.folder = folder
         self.running: list[subprocess.Popen[bytes]] = []
         self.scheduler = distributed.LocalCluster(
-            n_workers=0, host="127.0.0.1", dashboard_address=None, silence_logs=50
+            n_workers=0, host="127.0.0.1", dashboard_address="127.0.0.1:0", silence_logs=50
         )
         self.address = self.scheduler.scheduler_address
 
