@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from statistics import median
 
+import numpy as np
 import onnx_ir as ir
 
 from tcfuse.ort.inference import open_session, ort_errors
 from tcfuse.ort.model_feeds import Wishes, model_feeds, shape_guesses
-from tcfuse.ort.timing import bind, interleave, standard_error
+from tcfuse.ort.timing import bind, interleave, paired_ratios, standard_error
 
 LOADS, ROUNDS = 5, 6
 """Times that all are loaded, since where memory lies is worth some percent; rounds in each."""
@@ -49,5 +48,5 @@ def compared(forms: Sequence[tuple[ir.Model, Path | None]], wishes: Wishes) -> l
 
 
 def _gain(loads: Sequence[Mapping[str, Sequence[float]]], usual: str, other: str) -> Gain:
-    ratios = [[a / b for a, b in zip(t[usual], t[other], strict=True)] for t in loads]
-    return Gain(median(chain(*ratios)), standard_error(ratios))
+    ratios = [paired_ratios(times[usual], times[other]) for times in loads]
+    return Gain(float(np.median(np.concatenate(ratios))), standard_error(ratios))

@@ -40,13 +40,18 @@ class Ratio:
     @classmethod
     def paired(cls, baseline: Sequence[float], other: Sequence[float]) -> Ratio:
         """The median of ``baseline / other`` over rounds; times in seconds."""
-        ratios = np.array(baseline) / np.maximum(np.array(other), 1e-12)
+        ratios = paired_ratios(baseline, other)
         low, middle, high = (float(x) for x in np.percentile(ratios, [25, 50, 75]))
         spread = (high - low) / middle
         return cls(middle, spread, median(baseline) * 1e6, median(other) * 1e6)
 
 
-def standard_error(ratios: Sequence[Sequence[float]]) -> float:
+def paired_ratios(baseline: Sequence[float], other: Sequence[float]) -> np.ndarray:
+    """``baseline / other``, round by round; times in seconds."""
+    return np.array(baseline) / np.maximum(np.array(other), 1e-12)
+
+
+def standard_error(ratios: Sequence[Sequence[float] | np.ndarray]) -> float:
     """Standard error of the median of paired ratios, relative to it.
 
     What disturbs a machine lasts longer than a round, so neighbours are no independent samples:

@@ -155,7 +155,7 @@ class _Round:
             if outcome.status != "made":
                 self._known.add(turn.task.subject, outcome)
                 yield candidate, outcome
-            elif (known := self._known.of(outcome.source)) is not None:
+            elif (known := self._known.of(turn.task.subject, outcome.source)) is not None:
                 yield candidate, known
             elif outcome.source in self._alike:
                 self._alike[outcome.source].append(turn)
@@ -181,7 +181,7 @@ class _Round:
     def _settled(self, source: str) -> Iterator[tuple[Candidate, Outcome]]:
         """Nobody measures that text any more: what becomes of those that have it."""
         for turn in self._alike.pop(source, ()):
-            if (known := self._known.of(source)) is None:
+            if (known := self._known.of(turn.task.subject, source)) is None:
                 self._waiting.append(turn)
                 continue
             for candidate in turn.task.candidates:

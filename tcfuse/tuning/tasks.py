@@ -61,9 +61,9 @@ class Known:
         if outcome.source:
             self._outcomes.setdefault(outcome.source, outcome)
 
-    def of(self, source: str) -> Outcome | None:
-        """What came of a text."""
-        return self._outcomes.get(source)
+    def of(self, subject: Subject, source: str) -> Outcome | None:
+        """What came of a text, which another subject may have too, at other sizes."""
+        return self._outcomes.get(source) if subject == self._subject else None
 
     def news(self, worker: str, subject: Subject) -> tuple[Outcome, ...]:
         """What a worker has not been told."""

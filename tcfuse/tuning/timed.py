@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
-from tcfuse.ort.timing import Ratio, standard_error
+from tcfuse.ort.timing import Ratio, paired_ratios, standard_error
 from tcfuse.tuning.candidate import Outcome
 from tcfuse.tuning.messages import Report
 
@@ -33,10 +33,6 @@ def outcome_of(reports: Sequence[Report], position: int, source: str) -> Outcome
         micros=ratio.after_us,
         speedup=ratio.value,
         spread=ratio.spread,
-        error=standard_error([_ratios(*times) for times in zip(usual, own, strict=True)]),
+        error=standard_error([paired_ratios(*times) for times in zip(usual, own, strict=True)]),
         source=source,
     )
-
-
-def _ratios(usual: Sequence[float], own: Sequence[float]) -> list[float]:
-    return [theirs / max(ours, 1e-12) for theirs, ours in zip(usual, own, strict=True)]

@@ -139,6 +139,15 @@ def test_what_all_workers_know_is_not_measured():
     assert workers.measured == ["0"]
 
 
+def test_what_is_known_of_a_text_is_not_so_for_another_subject():
+    known = Known()
+    known.add(replace(SUBJECT, sizes={"N": 7}), Outcome("ok", micros=3.0, source="1"))
+    workers = Makers(2, [], 2)
+    ((_, outcome),) = dispatch.evaluate(workers, SUBJECT, candidates(1), Candidate(), known)
+    assert outcome.micros == 1.0
+    assert workers.measured == ["1"]
+
+
 def test_workers_that_all_die_end_the_run():
     workers = Scripted(2, ["die"] * 40)
     with pytest.raises(WorkerError, match="8 workers were lost one after the other: it died"):
