@@ -48,7 +48,8 @@ class Ratio:
 
 def paired_ratios(baseline: Sequence[float], other: Sequence[float]) -> np.ndarray:
     """``baseline / other``, round by round; times in seconds."""
-    return np.array(baseline) / np.maximum(np.array(other), 1e-12)
+    ratios: np.ndarray = np.array(baseline) / np.maximum(np.array(other), 1e-12)
+    return ratios
 
 
 def standard_error(ratios: Sequence[Sequence[float] | np.ndarray]) -> float:
