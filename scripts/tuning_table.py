@@ -293,12 +293,26 @@ def show(path: Path, markdown: Path | None) -> None:
         markdown.write_text(f"{text}\n\n" + "\n\n".join(lines) + "\n", encoding="utf-8")
 
 
+def part_of(text: str) -> tuple[int, int]:
+    """``"0/2"``: from which kernel on, and every how many-th.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    part, _, count = text.partition("/")
+    if not (part.isdigit() and count.isdigit() and int(part) < int(count)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not K/N with K below N, as 0/2")
+    return int(part), int(count)
+
+
 def main() -> int:
     """Exit status: 0 done, 130 stopped."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--shared", type=Path, metavar="DIR", help="has bench/micro_models.py")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each search")
-    parser.add_argument("--part", default="0/1", metavar="K/N", help="every N-th kernel")
+    parser.add_argument(
+        "--part", type=part_of, default="0/1", metavar="K/N", help="every N-th kernel"
+    )
     parser.add_argument("--sizes", type=int, default=9, help="of one kernel, at most so many")
     parser.add_argument("--only", default="", metavar="NAME", help="kernels with it in them")
     parser.add_argument("--csv", type=Path, default=Path("docs/tuning.csv"))
@@ -309,7 +323,9 @@ def main() -> int:
     options = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if not options.summary:
-        part, count = map(int, options.part.split("/"))
+        if options.shared and not (options.shared / "bench" / "micro_models.py").exists():
+            parser.error(f"{options.shared} has no bench/micro_models.py")
+        part, count = options.part
         chosen = [k for k in kernels(options.shared, options.sizes) if options.only in k[0]][
             part::count
         ]
